@@ -123,7 +123,7 @@ impl Rewind {
         let frame = match shot.platform {
             Some(platform) => {
                 let track = find(&self.tracks, platform)?;
-                self.stance(track, &admission.moment)?.pose
+                self.stance(track, &self.under(&admission.moment))?.pose
             }
             None => Pose::IDENTITY,
         };

@@ -11,6 +11,7 @@ pub struct RewindConfig {
     pub(super) tolerance: Duration,
     pub(super) interpolation_max: Duration,
     pub(super) displacement_max: f32,
+    pub(super) platforms_now: bool,
     pub(super) entities_max: usize,
     pub(super) rigs_max: usize,
 }
@@ -26,6 +27,7 @@ impl RewindConfig {
             tolerance: Duration::from_millis(25),
             interpolation_max: Duration::from_millis(150),
             displacement_max: 4.0,
+            platforms_now: false,
             entities_max: 4_096,
             rigs_max: 256,
         }
@@ -53,6 +55,9 @@ muse_wire::setters! { RewindConfig:
     /// speed times time, and nobody should be hit that far from where it is. On a platform only the way on the
     /// platform counts. Default: 4.
     displacement_max: f32 = displacement_max.max(0.0),
+    /// Judges what stands on a platform where the platform is now, rather than where it was: for games whose clients predict platforms, and draw others on them
+    /// where these are by now. Only the way on the platform is rewound then. Default: off.
+    platforms_now: bool,
     /// Entities are refused when their index is not below this. Each costs 64 bytes, and 28 for every bone, times
     /// the ticks that are remembered. Default: 4,096.
     entities_max: usize,

@@ -82,7 +82,7 @@ impl Rewind {
             match from.platform {
                 Some(platform) if depth < PLATFORMS_MAX => {
                     let under = find(&self.tracks, platform)?;
-                    let under = self.stance_within(under, moment, depth + 1)?;
+                    let under = self.stance_within(under, &self.under(moment), depth + 1)?;
                     (under.pose.then(own), Some((platform, own)))
                 }
                 Some(_) => return None,
@@ -111,8 +111,17 @@ impl Rewind {
             return None;
         }
         let under = find(&self.tracks, platform)?;
-        let under = self.stance_within(under, &Moment::tick(frame.tick), depth + 1)?;
+        let moment = self.under(&Moment::tick(frame.tick));
+        let under = self.stance_within(under, &moment, depth + 1)?;
         Some(under.pose.then(frame.pose))
+    }
+
+    /// The instant of the platform under something at this one.
+    pub(super) fn under(&self, moment: &Moment) -> Moment {
+        match self.config.platforms_now {
+            true => Moment::tick(self.now),
+            false => *moment,
+        }
     }
 
     /// A frame that is neither in the future nor too long ago.

@@ -31,7 +31,9 @@ impl InterpolationConfig {
         Self {
             tick_seconds: tick.as_secs_f64() as f32,
             beyond_max: 0.25 / tick.as_secs_f64().max(1e-6),
-            smoothing: SmoothingConfig::default().time(SMOOTHING_TIME),
+            smoothing: SmoothingConfig::default()
+                .time(SMOOTHING_TIME)
+                .speed(SMOOTHING_SPEED),
         }
     }
 
@@ -287,3 +289,4 @@ pub(crate) fn between<S: State>(from: &S, to: &S, blend: Blend, distance: fn(&S,
 
 /// Shorter than for a player's own body: others are looked at from further away, and what has landed should soon stand where it is.
 const SMOOTHING_TIME: Duration = Duration::from_millis(60);
+const SMOOTHING_SPEED: f32 = 20.0;

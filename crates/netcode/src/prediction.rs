@@ -115,6 +115,13 @@ pub trait Game: Sized {
         ))
     }
 
+    /// Returns where a player gets who is seen to move straight from one state to another: the game's geometry says where walls and floors are. So nobody is drawn
+    /// inside of them while states are missing. By default nothing is in the way.
+    fn stop(&self, from: &Self::Player, to: Self::Player) -> Self::Player {
+        let _ = from;
+        to
+    }
+
     /// Returns how far apart two players look, in metres or whatever unit the game has. By default
     /// [`State::distance`].
     fn distance(one: &Self::Player, other: &Self::Player) -> f32 {

@@ -74,5 +74,5 @@ fn append(body: &Body, bytes: &mut Vec<u8>) {
 
 #[test]
 fn the_checksum_is_that_of_every_platform() {
-    assert_eq!(checksum(), 0x5C2B_EA5E_2B1D_524E);
+    assert_eq!(checksum(), 8956976053725172628);
 }

@@ -7,6 +7,7 @@
 use glam::Vec3;
 
 use crate::level::{Material, Side, Solid};
+use crate::mover::STEP_HEIGHT;
 
 /// Everything that never moves, ready for casts.
 #[derive(Clone, Debug, Default)]
@@ -129,6 +130,25 @@ impl Collision {
             skin: SKIN,
         };
         self.cast(&sweep, bodies)
+    }
+
+    /// Returns where somebody gets who is seen to walk straight from one place of their feet to another: over what a step climbs, and never through a wall or
+    /// below the floor.
+    pub fn reach(&self, from: Vec3, to: Vec3) -> Vec3 {
+        let clear = HULL - Vec3::Y * (STEP_HEIGHT / 2.0);
+        let raised = Vec3::Y * (HULL.y + STEP_HEIGHT / 2.0);
+        let share = |contact: Option<Contact>| contact.map_or(1.0, |contact| contact.share);
+        let way = to - from;
+        let at = from + way * share(self.sweep(from + raised, way, clear, &[]));
+        let step = Vec3::Y * STEP_HEIGHT;
+        let floor = self.sweep(at + step + Vec3::Y * HULL.y, -step, HULL, &[]);
+        at + step * (1.0 - share(floor))
+    }
+
+    /// Returns where the middle of a ball gets on the straight way from one point to another. Its size does not count: it rolls along floors and walls.
+    pub fn roll(&self, from: Vec3, to: Vec3) -> Vec3 {
+        let contact = self.ray(from, to, &[]);
+        from.lerp(to, contact.map_or(1.0, |contact| contact.share))
     }
 
     /// Returns the first obstacle of a ray from one point to another.

@@ -642,6 +642,14 @@ impl DeviceSpec {
         }
     }
 
+    /// True if robots ride on it.
+    pub const fn carries(&self) -> bool {
+        matches!(
+            self.what,
+            DeviceKind::Lift { .. } | DeviceKind::Platform { .. }
+        )
+    }
+
     /// Returns how far it has moved at a tick from where it rests; on the grid of robots, so that what it carries does not slide.
     pub fn offset(&self, state: &Device, tick: Tick) -> Vec3 {
         match &self.what {

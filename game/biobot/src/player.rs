@@ -17,7 +17,7 @@ use muse::wire::{Duration, Instant};
 use crate::level::Level;
 use crate::messages::{FromPlayer, Name, ToPlayer, VERSION};
 use crate::rules::{Effect, Rules};
-use crate::states::{Ball, Bolt, Device, Enemy, KindIds, Mode, Robot, Round, kinds_of};
+use crate::states::{Ball, Bolt, Device, Enemy, KindIds, Robot, Round, kinds_of};
 use crate::{Command, session_config};
 use figures::Figures;
 pub use figures::NetStatistics;
@@ -106,7 +106,7 @@ impl Player {
             version: VERSION,
         };
         Self {
-            robots: Remotes::new(kinds.robot, client.interpolation(), robots_apart),
+            robots: Remotes::new(kinds.robot, interpolation_of_robots(&client), robots_apart),
             enemies: Remotes::new(kinds.enemy, client.interpolation(), enemies_apart),
             balls: Remotes::new(kinds.ball, interpolation_of_balls(&client), balls_apart),
             bolts: BTreeMap::new(),
@@ -393,10 +393,6 @@ impl Player {
             born: tick.0,
         })
     }
-
-    fn mode(&self) -> Mode {
-        self.level.mode
-    }
 }
 
 impl std::fmt::Debug for Player {
@@ -428,12 +424,22 @@ fn balls_apart(a: &Ball, b: &Ball) -> f32 {
     a.middle().distance(b.middle())
 }
 
+/// After a kick-off everybody runs another way than they were predicted to: they are seen to go where they are, and do not appear there.
+fn interpolation_of_robots(client: &Client<Rules>) -> InterpolationConfig {
+    let smoothing = SmoothingConfig::default()
+        .time(Duration::from_millis(60))
+        .snap_above(ROBOT_SNAP_ABOVE);
+    client.interpolation().smoothing(smoothing)
+}
+
 /// A ball that somebody else kicked is soon metres from where it was predicted. It is seen to fly there, however far it is.
 fn interpolation_of_balls(client: &Client<Rules>) -> InterpolationConfig {
     let smoothing = SmoothingConfig::default().snap_above(BALL_SNAP_ABOVE);
     client.interpolation().smoothing(smoothing)
 }
 
+/// Further than a robot gets in a second: then it was not heard of for long.
+const ROBOT_SNAP_ABOVE: f32 = 10.0;
 /// Further than the pitch is long: only a ball that was put back appears elsewhere at once.
 const BALL_SNAP_ABOVE: f32 = 100.0;
 /// Things to be seen that wait for a frame.

@@ -436,6 +436,13 @@ impl Game for Rules {
         (far < PREDICTED_RADIUS).then_some(rank)
     }
 
+    /// Over steps, and through nothing else.
+    fn stop(&self, from: &Robot, mut to: Robot) -> Robot {
+        let reached = self.level.collision().reach(from.feet(), to.feet());
+        to.position = reached.into();
+        to
+    }
+
     /// Leaves out what is for the server alone.
     fn shared(command: &Command) -> Command {
         Command {

@@ -358,7 +358,8 @@ impl Stage {
         self.follow_kick_offs();
         let mut robots = self.robots();
         self.check_falls(&mut robots);
-        self.combat.record(&self.server, self.kinds, tick, &robots);
+        let there = (&*self.level, self.kinds);
+        self.combat.record(&self.server, there, tick, &robots);
         self.handle_effects();
         self.watch_conduct();
         self.fly_bolts();

@@ -127,6 +127,15 @@ where
     /// Returns the entities of a kind that the protocol declares besides players, as they are to be drawn, in the order of their ids: predicted where the
     /// rules say so, interpolated otherwise. None before the first call has been followed by a tick.
     pub fn entities<S: State + Send>(&mut self) -> Vec<(EntityId, S)> {
+        self.entities_within(|_, _, to| to)
+    }
+
+    /// As [`entities`](Self::entities), in a world with obstacles: `stop` gets the rules and two states of an entity, and returns where it gets on the straight way from one
+    /// to the other.
+    pub fn entities_within<S: State + Send>(
+        &mut self,
+        mut stop: impl FnMut(&G, &S, S) -> S,
+    ) -> Vec<(EntityId, S)> {
         let Some(kind) = self.kind::<S>() else {
             return Vec::new();
         };
@@ -149,8 +158,9 @@ where
                 },
             }
         });
-        let remotes = shown.remotes.downcast_mut::<Remotes<S>>();
-        let shown = remotes.map(|remotes| remotes.show(game));
+        let (remotes, rules) = (shown.remotes.downcast_mut::<Remotes<S>>(), &self.rules);
+        let stop = |from: &S, to| stop(rules, from, to);
+        let shown = remotes.map(|remotes| remotes.show_within(game, stop));
         let shown = shown.into_iter().flatten();
         shown.map(|(entity, shown)| (entity, shown.state)).collect()
     }
@@ -211,7 +221,9 @@ where
             handle(self, ClientEvent::Updated(update))?;
         }
         self.others.clear();
-        let shown = self.remotes.show(&self.game);
+        let rules = &self.rules;
+        let stop = |from: &G::Player, to| rules.stop(from, to);
+        let shown = self.remotes.show_within(&self.game, stop);
         self.others
             .extend(shown.map(|(entity, shown)| (entity, shown.state)));
         Ok(())

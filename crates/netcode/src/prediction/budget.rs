@@ -39,7 +39,8 @@ impl Budget {
         let before = self.limit;
         if share > SHARE_MAX {
             self.calm = 0;
-            self.limit = self.limit * 3 / 4;
+            // One is left: what the game wants most, such as the ball.
+            self.limit = (self.limit * 3 / 4).max(self.limit.min(1));
         } else if share < SHARE_MAX / 3.0 {
             self.calm += 1;
             // One more at a time, and only after a while: what was too much once will be again.
@@ -83,6 +84,8 @@ mod tests {
         // 50 ms a second for each: six are three tenths of the time.
         let left = play(&mut budget, &mut now, 20, 50);
         assert!((2..=6).contains(&left), "{left}");
+        // Far too slow for any: one is left, the first by the game's own order.
+        assert_eq!(play(&mut budget, &mut now, 20, 2_000), 1);
         // It recovers when others leave the machine alone.
         assert_eq!(play(&mut budget, &mut now, 60, 1), 16);
     }

@@ -243,7 +243,8 @@ fn wrapped(angle: f64, options: &Options) -> f64 {
     angle - turn * whole as f64
 }
 
-/// Returns how far along `way` the curve is that starts and ends with these slopes (per whole way); beyond its ends it goes straight on.
+/// Returns how far along `way` the curve is that starts and ends with these slopes (per whole way). Before its start it goes straight on; beyond its end it
+/// bends for a while as it did between.
 #[inline]
 fn curve(way: f64, slopes: [f64; 2], blend: Blend) -> f64 {
     let t = f64::from(blend.share);
@@ -252,11 +253,45 @@ fn curve(way: f64, slopes: [f64; 2], blend: Blend) -> f64 {
     } else if t < 0.0 {
         slopes[0] * t
     } else if t > 1.0 {
-        way + slopes[1] * (t - 1.0)
+        let (beyond, bend) = (t - 1.0, slopes[1] - slopes[0]);
+        let bent = match is_sharp(slopes, blend) {
+            true => 0.0,
+            false => beyond.min(BENT_MAX),
+        };
+        way + slopes[1] * beyond + bend * bent * (beyond - bent / 2.0)
+    } else if let Some((at, corner)) = corner(way, slopes, blend) {
+        match t < at {
+            true => corner * t / at,
+            false if at < 1.0 => corner + (way - corner) * (t - at) / (1.0 - at),
+            false => way,
+        }
     } else {
         let slopes = tamed(way, slopes);
         let (t2, t3) = (t * t, t * t * t);
         (t3 - 2.0 * t2 + t) * slopes[0] + (3.0 * t2 - 2.0 * t3) * way + (t3 - t2) * slopes[1]
+    }
+}
+
+/// True if a value turned at once, as a ball does at a wall and a player who stops, lands or leaps. A cubic is nearer to what turns slowly, and as far off what
+/// does not as two straight lines are off a curve.
+#[inline]
+fn is_sharp(slopes: [f64; 2], blend: Blend) -> bool {
+    let fastest = slopes[0].abs().max(slopes[1].abs());
+    fastest * f64::from(blend.seconds) < (slopes[1] - slopes[0]).abs() * SHARP_SECONDS
+}
+
+/// Returns the share and the place at which a value turned at once: where the straight lines from both ends meet. `None` if they do not, or if it did not.
+#[inline]
+fn corner(way: f64, slopes: [f64; 2], blend: Blend) -> Option<(f64, f64)> {
+    if !is_sharp(slopes, blend) {
+        return None;
+    }
+    match (way - slopes[1]) / (slopes[0] - slopes[1]) {
+        at if (0.0..1.0).contains(&at) => Some((at, slopes[0] * at)),
+        // Gravity pulls it a little further than its speed says.
+        at if (-SLACK..0.0).contains(&at) => Some((0.0, 0.0)),
+        at if (1.0..=1.0 + SLACK).contains(&at) => Some((1.0, way)),
+        _ => None,
     }
 }
 
@@ -274,6 +309,13 @@ fn tamed(way: f64, slopes: [f64; 2]) -> [f64; 2] {
     let steepest = 3.0 * way.abs();
     slopes.map(|slope| slope.clamp(-steepest, steepest))
 }
+
+/// What would lose its speed within this time turned at once.
+const SHARP_SECONDS: f64 = 0.05;
+/// Share of the way by which the lines may miss it.
+const SLACK: f64 = 0.1;
+/// Whole ways beyond the end for which a curve goes on to bend: what accelerates has enough speed some time.
+const BENT_MAX: f64 = 3.0;
 
 /// Four floats as parts of a quaternion.
 #[inline]

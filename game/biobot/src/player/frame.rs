@@ -2,6 +2,7 @@
 
 use glam::Vec3;
 use muse::netcode::interpolation::Source;
+use muse::netcode::prediction::Game;
 use muse::netcode::{EntityId, Tick, TickTime};
 use muse::wire::Instant;
 
@@ -9,10 +10,9 @@ use super::figures::WALKED_MAX;
 use super::{NetStatistics, Player};
 use crate::TICK_SECONDS;
 use crate::ball::SPEED_MAX;
-use crate::collision::HULL;
 use crate::messages::ToPlayer;
 use crate::rules::Effect;
-use crate::states::{Ball, Bolt, Device, Enemy, Mode, Robot, Round};
+use crate::states::{Ball, Bolt, Device, Enemy, Robot, Round};
 
 /// The content of a frame.
 #[derive(Clone, Debug, Default)]
@@ -189,14 +189,8 @@ impl Player {
     fn show_robots(&mut self, now: Instant) {
         self.frame.robots.clear();
         // Nobody runs through a wall because a packet was lost.
-        let collision = self.level.collision();
-        let stop = |last: &Robot, mut ahead: Robot| {
-            let (from, way) = (last.middle(), ahead.middle() - last.middle());
-            if let Some(contact) = collision.sweep(from, way, HULL, &[]) {
-                ahead.position = (last.feet() + way * contact.share).into();
-            }
-            ahead
-        };
+        let rules = &self.rules;
+        let stop = |from: &Robot, to| rules.stop(from, to);
         for (entity, shown) in self.robots.show_within(&self.client, stop) {
             let received = || self.client.receiver().state(self.kinds.robot, entity);
             let robot = match self.switches.interpolation {
@@ -227,9 +221,7 @@ impl Player {
                 self.figures
                     .handle_shown(now, entity, feet, (life, WALKED_MAX));
             }
-            if self.mode() == Mode::Cooperative {
-                self.ride(index);
-            }
+            self.ride(index);
         }
     }
 
@@ -267,7 +259,12 @@ impl Player {
 
     fn show_ball(&mut self, now: Instant) {
         self.frame.ball = None;
-        if let Some((entity, shown)) = self.balls.show(&self.client).next() {
+        let collision = self.level.collision();
+        let stop = |from: &Ball, mut to: Ball| {
+            to.position = collision.roll(from.middle(), to.middle()).into();
+            to
+        };
+        if let Some((entity, shown)) = self.balls.show_within(&self.client, stop).next() {
             let received = || self.client.receiver().state(self.kinds.ball, entity);
             let ball = match self.switches.interpolation {
                 true => shown.state,

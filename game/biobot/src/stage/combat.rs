@@ -10,6 +10,7 @@ use super::past::{HEAD, Past, Targets};
 use super::{Audience, Stage};
 use crate::cheats::Offence;
 use crate::enemies::{EnemyHit, RobotThere};
+use crate::level::Level;
 use crate::messages::ToPlayer;
 use crate::rules::{Effect, Rules};
 use crate::states::{Bolt, HEALTH_MAX, KindIds, Mode, Phase, Robot};
@@ -43,11 +44,11 @@ impl Combat {
     pub(super) fn record(
         &mut self,
         server: &Server<Rules>,
-        kinds: KindIds,
+        (level, kinds): (&Level, KindIds),
         tick: Tick,
         robots: &[RobotThere],
     ) {
-        self.past.record(server, kinds, tick, robots);
+        self.past.record(server, (level, kinds), tick, robots);
     }
 }
 

