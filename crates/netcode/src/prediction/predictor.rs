@@ -269,7 +269,8 @@ impl<G: Game> Predictor<G> {
         self.forget_before(self.steps.len());
         self.group.choose(game, tick, own, &self.scene, known);
         self.rebase(0, tick, known);
-        self.effects.confirm(tick);
+        // Nothing was compared, so nothing that happened until now is known to have happened.
+        self.effects.contradict(tick);
         Reconciled::Started
     }
 
