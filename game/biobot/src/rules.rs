@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use glam::{Vec2, Vec3};
-use muse::netcode::Tick;
 use muse::netcode::prediction::{Candidate, Game, Scene, StepContext, run_step};
+use muse::netcode::{Kind, Tick};
 
 use crate::Command;
 use crate::ball::{BallRules, Pusher};
@@ -17,8 +17,8 @@ use crate::command::Place;
 use crate::level::{Level, REACH};
 use crate::movement::{Ground, Movement, Validator};
 use crate::mover::{self, Around, Walker, Wish};
-use crate::states::{AIM_TICKS, Ball, Device, Robot};
-use crate::weapons::{self, WEAPONS};
+use crate::states::{AIM_TICKS, Ball, Bolt, Device, Robot, kinds_of};
+use crate::weapons::{self, Sort, WEAPONS};
 
 /// An event of a step that is to be seen or heard once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -146,6 +146,7 @@ pub struct Rules {
     bodies: Vec<Body>,
     moved: Vec<Vec3>,
     movement: Movement,
+    bolt: Kind<Bolt>,
     /// The rules of the ball, if there is one.
     ball: Option<Box<BallRules>>,
     /// The judge of where players say that they are: at the server.
@@ -155,6 +156,7 @@ pub struct Rules {
 impl Rules {
     /// For a level in which everything is at rest.
     pub fn new(level: Arc<Level>) -> Self {
+        let bolt = kinds_of(level.mode).1.bolt;
         Self {
             surroundings: Surroundings::new(&level),
             ball: level
@@ -164,6 +166,7 @@ impl Rules {
             bodies: Vec::new(),
             moved: Vec::new(),
             movement: Movement::Server,
+            bolt,
             validator: None,
         }
     }
@@ -375,7 +378,7 @@ impl Game for Rules {
             Movement::Validated => self.go(robot, command, context),
         }
         aim(robot, command);
-        handle_weapon(robot, command, context);
+        handle_weapon(robot, command, self.bolt, context);
         if command.use_
             && !robot.use_held
             && let Some(device) = self.usable(robot, context.tick)
@@ -398,12 +401,17 @@ impl Game for Rules {
                 continue;
             };
             let (command, mut after) = (*command, before.clone());
-            let mut effects = Vec::new();
+            let (mut effects, mut spawns) = (Vec::new(), Vec::new());
             let emit = &mut |effect| effects.push(effect);
-            let mut context = StepContext::new(scene.tick(), scene.first_run(), emit);
+            let spawn = &mut |new| spawns.push(new);
+            let context = StepContext::new(scene.tick(), scene.first_run(), emit);
+            let mut context = context.with_spawns(spawn);
             run_step(self, &mut after, &command, &mut context);
             for effect in &effects {
                 scene.emit(player, *effect);
+            }
+            for new in spawns {
+                scene.add_spawn(player, new);
             }
             players.push((after.slot, player));
             let mut pusher = Pusher::new(before, after);
@@ -475,7 +483,12 @@ fn aim(robot: &mut Robot, command: &Command) {
     };
 }
 
-fn handle_weapon(robot: &mut Robot, command: &Command, context: &mut StepContext<'_, Effect>) {
+fn handle_weapon(
+    robot: &mut Robot,
+    command: &Command,
+    bolt: Kind<Bolt>,
+    context: &mut StepContext<'_, Effect>,
+) {
     let tick = context.tick;
     if command.weapon != 0 && command.weapon != robot.weapon && robot.owns(command.weapon) {
         robot.weapon = command.weapon;
@@ -504,21 +517,40 @@ fn handle_weapon(robot: &mut Robot, command: &Command, context: &mut StepContext
         return;
     }
     if command.fire && idle && !empty {
-        fire(robot, index, context);
+        fire(robot, index, bolt, context);
     }
 }
 
-fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) {
+fn fire(
+    robot: &mut Robot,
+    index: usize,
+    bolt: Kind<Bolt>,
+    context: &mut StepContext<'_, Effect>,
+) {
     let tick = context.tick;
     let weapon = weapons::weapon(robot.weapon);
     let recoil = robot.recoil(tick);
+    let (origin, pitch) = (robot.eye(), (robot.pitch + recoil).clamp(-1.55, 1.55));
     context.emit(Effect::Fired {
         weapon: robot.weapon,
-        origin: robot.eye().into(),
+        origin: origin.into(),
         yaw: robot.yaw,
-        pitch: (robot.pitch + recoil).clamp(-1.55, 1.55),
+        pitch,
         aiming: robot.aiming(),
     });
+    if weapon.sort == Sort::Projectile {
+        let (look, whose) = ((robot.yaw, pitch), (tick, robot.slot));
+        for way in weapons::pellets(robot.weapon, look, robot.aiming(), whose) {
+            let fired = Bolt {
+                owner: u32::from(robot.slot),
+                weapon: robot.weapon,
+                position: (origin + way * MUZZLE).into(),
+                velocity: (way * weapon.speed).into(),
+                born: tick.0,
+            };
+            context.spawn(bolt, &fired);
+        }
+    }
     robot.magazines[index] -= 1;
     robot.shots = robot.shots.wrapping_add(1);
     robot.ready = tick.0 + u32::from(weapon.interval_ticks);
@@ -530,6 +562,8 @@ fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) 
 
 /// Metres within which a player predicts the ball, and others beside it.
 const PREDICTED_RADIUS: f32 = 20.0;
+/// The distance before the eye at which a bolt appears.
+const MUZZLE: f32 = 0.5;
 /// Ticks that drawing another weapon takes.
 const DRAW_TICKS: u32 = 15;
 /// Share of the speed that is left when aiming down the sights.

@@ -145,6 +145,10 @@ impl Knowledge for Told {
     fn input(&self, entity: EntityId) -> Option<&[u8]> {
         self.inputs.get(&entity).map(Vec::as_slice)
     }
+
+    fn spawn_key(&self, _: EntityId) -> Option<super::SpawnKey> {
+        None
+    }
 }
 
 const OWN: EntityId = EntityId::from_bits(3);
