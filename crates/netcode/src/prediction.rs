@@ -19,7 +19,7 @@ pub(crate) use budget::Budget;
 pub use effects::{Effect, EffectChange};
 pub(crate) use predictor::{Change, Predictor, Reconciled};
 pub use scene::{Candidate, Scene};
-pub(crate) use spawns::Entry as SpawnEntry;
+pub(crate) use spawns::{Entry as SpawnEntry, NamedSpawn};
 pub use spawns::{NewSpawn, SPAWNS_MAX, SPAWNS_PER_STEP_MAX, SpawnKey, SpawnShown};
 
 use muse_schema::State;
@@ -28,7 +28,6 @@ use muse_wire::Duration;
 use crate::Tick;
 use crate::inputs::Input;
 use crate::session::SessionConfig;
-use crate::world::Kind;
 
 /// The rules of a game: what an input does to a state in one tick. The same on both sides.
 ///
@@ -160,11 +159,10 @@ impl<'a, E> StepContext<'a, E> {
     /// entity that the player owns, which the game can still take away ([`Server::spawned`](crate::Server::spawned)), and by which the client's is
     /// replaced without a step. What the server does not spawn fades.
     ///
-    /// A step can spawn [`SPAWNS_PER_STEP_MAX`] entities, of main kinds. Those of kinds that are [predicted](crate::KindOptions::predicted)
+    /// A step can spawn [`SPAWNS_PER_STEP_MAX`] entities. The first main kind of their type of state is theirs. Those of kinds that are [predicted](crate::KindOptions::predicted)
     /// are in the scene from the next tick on.
     ///
     /// ```
-    /// use muse_netcode::Kind;
     /// use muse_netcode::prediction::{Game, StepContext};
     /// use muse_schema::State;
     /// #[derive(State, Clone)]
@@ -179,9 +177,7 @@ impl<'a, E> StepContext<'a, E> {
     ///     from: f32,
     ///     born: u32,
     /// }
-    /// struct Rules {
-    ///     bullet: Kind<Bullet>,
-    /// }
+    /// struct Rules;
     /// impl Game for Rules {
     ///     type Player = Gunner;
     ///     type Input = bool;
@@ -190,14 +186,14 @@ impl<'a, E> StepContext<'a, E> {
     ///         let tick = context.tick.0;
     ///         if *fire && gunner.ready <= tick {
     ///             gunner.ready = tick + 10;
-    ///             context.spawn(self.bullet, &Bullet { from: gunner.x, born: tick });
+    ///             context.spawn(&Bullet { from: gunner.x, born: tick });
     ///         }
     ///     }
     /// }
     /// ```
-    pub fn spawn<S: State>(&mut self, kind: Kind<S>, state: &S) {
+    pub fn spawn<S: State>(&mut self, state: &S) {
         if let Some(spawn) = &mut self.spawn {
-            spawn(NewSpawn::new(kind, state));
+            spawn(NewSpawn::new(state));
         }
     }
 

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use glam::{Vec2, Vec3};
+use muse::netcode::Tick;
 use muse::netcode::prediction::{Candidate, Game, Scene, StepContext, run_step};
-use muse::netcode::{Kind, Tick};
 
 use crate::Command;
 use crate::ball::{BallRules, Pusher};
@@ -17,7 +17,7 @@ use crate::command::Place;
 use crate::level::{Level, REACH};
 use crate::movement::{Ground, Movement, Validator};
 use crate::mover::{self, Around, Walker, Wish};
-use crate::states::{AIM_TICKS, Ball, Bolt, Device, Robot, kinds_of};
+use crate::states::{AIM_TICKS, Ball, Bolt, Device, Robot};
 use crate::weapons::{self, Sort, WEAPONS};
 
 /// An event of a step that is to be seen or heard once.
@@ -146,7 +146,6 @@ pub struct Rules {
     bodies: Vec<Body>,
     moved: Vec<Vec3>,
     movement: Movement,
-    bolt: Kind<Bolt>,
     /// The rules of the ball, if there is one.
     ball: Option<Box<BallRules>>,
     /// The judge of where players say that they are: at the server.
@@ -156,7 +155,6 @@ pub struct Rules {
 impl Rules {
     /// For a level in which everything is at rest.
     pub fn new(level: Arc<Level>) -> Self {
-        let bolt = kinds_of(level.mode).1.bolt;
         Self {
             surroundings: Surroundings::new(&level),
             ball: level
@@ -166,7 +164,6 @@ impl Rules {
             bodies: Vec::new(),
             moved: Vec::new(),
             movement: Movement::Server,
-            bolt,
             validator: None,
         }
     }
@@ -378,7 +375,7 @@ impl Game for Rules {
             Movement::Validated => self.go(robot, command, context),
         }
         aim(robot, command);
-        handle_weapon(robot, command, self.bolt, context);
+        handle_weapon(robot, command, context);
         if command.use_
             && !robot.use_held
             && let Some(device) = self.usable(robot, context.tick)
@@ -483,12 +480,7 @@ fn aim(robot: &mut Robot, command: &Command) {
     };
 }
 
-fn handle_weapon(
-    robot: &mut Robot,
-    command: &Command,
-    bolt: Kind<Bolt>,
-    context: &mut StepContext<'_, Effect>,
-) {
+fn handle_weapon(robot: &mut Robot, command: &Command, context: &mut StepContext<'_, Effect>) {
     let tick = context.tick;
     if command.weapon != 0 && command.weapon != robot.weapon && robot.owns(command.weapon) {
         robot.weapon = command.weapon;
@@ -517,16 +509,11 @@ fn handle_weapon(
         return;
     }
     if command.fire && idle && !empty {
-        fire(robot, index, bolt, context);
+        fire(robot, index, context);
     }
 }
 
-fn fire(
-    robot: &mut Robot,
-    index: usize,
-    bolt: Kind<Bolt>,
-    context: &mut StepContext<'_, Effect>,
-) {
+fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) {
     let tick = context.tick;
     let weapon = weapons::weapon(robot.weapon);
     let recoil = robot.recoil(tick);
@@ -541,14 +528,13 @@ fn fire(
     if weapon.sort == Sort::Projectile {
         let (look, whose) = ((robot.yaw, pitch), (tick, robot.slot));
         for way in weapons::pellets(robot.weapon, look, robot.aiming(), whose) {
-            let fired = Bolt {
+            context.spawn(&Bolt {
                 owner: u32::from(robot.slot),
                 weapon: robot.weapon,
                 position: (origin + way * MUZZLE).into(),
                 velocity: (way * weapon.speed).into(),
                 born: tick.0,
-            };
-            context.spawn(bolt, &fired);
+            });
         }
     }
     robot.magazines[index] -= 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use muse_drivers::Clock;
-use muse_netcode::prediction::Game;
+use muse_netcode::prediction::{Game, SpawnShown};
 use muse_netcode::{self as netcode, EntityId, Kind, Remotes, Tick, Update};
 use muse_schema::State;
 use muse_wire::{Duration, Instant};
@@ -127,8 +127,24 @@ where
     /// Returns the entities of a kind that the protocol declares besides players, as they are to be drawn, in the order of their ids: predicted where the
     /// rules say so, interpolated otherwise. None before the first call has been followed by a tick.
     pub fn entities<S: State + Send>(&mut self) -> Vec<(EntityId, S)> {
+        let (game, remotes) = self.remotes_of::<S>();
+        let shown = remotes.map(|remotes| remotes.show(game));
+        let shown = shown.into_iter().flatten();
+        shown.map(|(entity, shown)| (entity, shown.state)).collect()
+    }
+
+    /// Returns what the own player's steps have spawned of a kind and the server has not told of, as it is to be drawn beside [`entities`](Self::entities); what fades
+    /// was denied. See [`StepContext::spawn`](muse_netcode::prediction::StepContext::spawn).
+    pub fn spawns<S: State + Send>(&mut self) -> Vec<SpawnShown<S>> {
+        let (game, remotes) = self.remotes_of::<S>();
+        let shown = remotes.map(|remotes| remotes.show_spawns(game));
+        shown.into_iter().flatten().collect()
+    }
+
+    /// What shows the entities of a type of state, made when it is first asked for.
+    fn remotes_of<S: State + Send>(&mut self) -> (&netcode::Client<G>, Option<&mut Remotes<S>>) {
         let Some(kind) = self.kind::<S>() else {
-            return Vec::new();
+            return (&self.game, None);
         };
         let game = &self.game;
         let shown = self.shown.entry(kind.id().id()).or_insert_with(|| {
@@ -149,10 +165,7 @@ where
                 },
             }
         });
-        let remotes = shown.remotes.downcast_mut::<Remotes<S>>();
-        let shown = remotes.map(|remotes| remotes.show(game));
-        let shown = shown.into_iter().flatten();
-        shown.map(|(entity, shown)| (entity, shown.state)).collect()
+        (game, shown.remotes.downcast_mut::<Remotes<S>>())
     }
 
     /// Returns the rules.

@@ -11,7 +11,7 @@ use super::effects::{Effect, Effects};
 use super::group::{Group, Knowledge};
 use super::scene::{Member, Scene};
 use super::spawns::Spawns;
-use super::{Game, PredictionCounters, SpawnEntry, SpawnKey};
+use super::{Game, PredictionCounters, SpawnEntry};
 use crate::world::{Kind, Kinds};
 use crate::{EntityId, Tick};
 
@@ -471,16 +471,13 @@ impl<G: Game> Predictor<G> {
                 self.effects.emit(tick, event);
             }
         }
-        for (player, ordinal, new) in self.scene.take_spawns() {
-            if player != own {
-                continue;
-            }
-            let (key, kind, row) = (SpawnKey { tick, ordinal }, new.kind, new.row.clone());
-            let declared = self.scene.kinds().at(kind.place());
+        let named = self.scene.take_spawns();
+        for new in named.iter().filter(|new| new.player == own) {
+            let declared = self.scene.kinds().at(new.kind.place());
             let moves = G::PREDICTED_MAX > 0 && declared.is_predicted();
-            let named = self.spawns.name(key, new, moves);
-            if let Some(entity) = named.filter(|_| moves) {
-                self.scene.append(entity, kind, &row);
+            let entity = self.spawns.name(new, moves);
+            if let Some(entity) = entity.filter(|_| moves) {
+                self.scene.append(entity, new.kind, &new.row);
             }
         }
         let mut rows = self.spare.pop().unwrap_or_default();

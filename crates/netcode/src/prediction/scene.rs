@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use muse_schema::{RowWriter, State};
 
-use super::{Game, NewSpawn, SPAWNS_PER_STEP_MAX, StepContext};
-use crate::world::{Kind, KindId, Kinds, MAIN, World};
+use super::{Game, NamedSpawn, NewSpawn, SPAWNS_PER_STEP_MAX, SpawnKey, StepContext};
+use crate::world::{Kind, KindId, Kinds, World};
 use crate::{EntityId, Tick};
 
 /// The entities that are simulated together: on the server all players and everything of kinds that are
@@ -159,8 +159,8 @@ impl<G: Game> Scene<G> {
     }
 
     /// Spawns an entity for a player, as [`StepContext::spawn`] does.
-    pub fn spawn<S: State>(&mut self, player: EntityId, kind: Kind<S>, state: &S) {
-        self.add_spawn(player, NewSpawn::new(kind, state));
+    pub fn spawn<S: State>(&mut self, player: EntityId, state: &S) {
+        self.add_spawn(player, NewSpawn::new(state));
     }
 
     /// Spawns an entity that a player's step has spawned; see [`StepContext::with_spawns`].
@@ -306,17 +306,23 @@ impl<G: Game> Scene<G> {
         self.events.drain(..)
     }
 
-    /// The spawns of the step by player, with their numbers for each; what has no main kind, or is too many, is left out.
-    pub(crate) fn take_spawns(&mut self) -> Vec<(EntityId, u8, NewSpawn)> {
-        let mut spawns: Vec<(EntityId, u8, NewSpawn)> = Vec::new();
-        for (player, mut new) in self.spawns.drain(..) {
-            let Some(declared) = self.kinds.kind(new.kind).filter(|kind| kind.part == MAIN) else {
+    /// The spawns of the step, with numbers for each player; what has no main kind, or is too many, is left out.
+    pub(crate) fn take_spawns(&mut self) -> Vec<NamedSpawn> {
+        let mut spawns: Vec<NamedSpawn> = Vec::new();
+        for (player, NewSpawn { state, mut row }) in self.spawns.drain(..) {
+            let before = spawns.iter().filter(|other| other.player == player).count();
+            let Some(kind) = self.kinds.main_of(state) else {
                 continue;
             };
-            let before = spawns.iter().filter(|(other, ..)| *other == player).count();
-            if before < SPAWNS_PER_STEP_MAX && new.row.len() == declared.width {
-                declared.legalise(&mut new.row);
-                spawns.push((player, before as u8, new));
+            if before < SPAWNS_PER_STEP_MAX {
+                self.kinds.at(kind.place()).legalise(&mut row);
+                let (tick, ordinal) = (self.tick, before as u8);
+                spawns.push(NamedSpawn {
+                    player,
+                    key: SpawnKey { tick, ordinal },
+                    kind,
+                    row,
+                });
             }
         }
         spawns

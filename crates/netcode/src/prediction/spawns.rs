@@ -4,10 +4,12 @@
 //! step that is simulated again and names the same key means the same spawn. The server tells the player who fired, and nobody else, by which key it
 //! knows the new entity.
 
+use std::any::TypeId;
+
 use muse_schema::{Blend, State};
 use muse_wire::Duration;
 
-use crate::world::{Kind, KindId};
+use crate::world::KindId;
 use crate::{EntityId, Tick};
 
 /// The name of a spawn, the same on both sides: the tick in which a player's step spawned it, and its number among those of that step.
@@ -22,17 +24,26 @@ pub struct SpawnKey {
 /// An entity that a step spawns; see [`StepContext::spawn`](super::StepContext::spawn).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSpawn {
-    pub(crate) kind: KindId,
-    pub(crate) row: Vec<i32>,
+    pub(super) state: TypeId,
+    pub(super) row: Vec<i32>,
 }
 
 impl NewSpawn {
-    pub(super) fn new<S: State>(kind: Kind<S>, state: &S) -> Self {
+    pub(super) fn new<S: State>(state: &S) -> Self {
         Self {
-            kind: kind.id(),
+            state: TypeId::of::<S>(),
             row: state.to_row(),
         }
     }
+}
+
+/// A spawn of a player in a step, of a kind that there is.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedSpawn {
+    pub(crate) player: EntityId,
+    pub(crate) key: SpawnKey,
+    pub(crate) kind: KindId,
+    pub(crate) row: Vec<i32>,
 }
 
 /// Something that the client's own steps spawned and that the server has not told of, to be drawn.
@@ -122,7 +133,8 @@ impl Spawns {
     }
 
     /// A step of the own player spawned something. Returns the name of it in the scene; `None` if there are too many.
-    pub(super) fn name(&mut self, key: SpawnKey, new: NewSpawn, moves: bool) -> Option<EntityId> {
+    pub(super) fn name(&mut self, new: &NamedSpawn, moves: bool) -> Option<EntityId> {
+        let key = new.key;
         let same = |entry: &&mut Entry| entry.key == key && entry.kind == new.kind;
         if let Some(entry) = self.entries.iter_mut().find(same) {
             entry.seen = true;
@@ -133,7 +145,7 @@ impl Spawns {
                 self.denied -= 1;
             }
             if entry.fate == Fate::Waiting && !entry.moves && entry.row != new.row {
-                let before = std::mem::replace(&mut entry.row, new.row);
+                let before = std::mem::replace(&mut entry.row, new.row.clone());
                 entry.change_from(before);
             }
             return Some(entry.entity);
@@ -148,7 +160,7 @@ impl Spawns {
             kind: new.kind,
             entity,
             provisional: entity,
-            row: new.row,
+            row: new.row.clone(),
             before: None,
             difference: 0.0,
             fate: Fate::Waiting,
@@ -361,13 +373,18 @@ const WAIT_SECONDS_MAX: f32 = 2.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{KindOptions, Kinds};
+    use crate::world::{Kind, KindOptions, Kinds};
 
     #[derive(State, Clone, Debug, PartialEq)]
     struct Bullet(u16);
 
-    fn spawn(kind: Kind<Bullet>, place: u16) -> NewSpawn {
-        NewSpawn::new(kind, &Bullet(place))
+    fn spawn(kind: Kind<Bullet>, key: SpawnKey, place: u16) -> NamedSpawn {
+        NamedSpawn {
+            player: EntityId::from_bits(1),
+            key,
+            kind: kind.id(),
+            row: Bullet(place).to_row(),
+        }
     }
 
     fn key(tick: u32, ordinal: u8) -> SpawnKey {
@@ -385,7 +402,7 @@ mod tests {
             let base = round * 100;
             let name = |spawns: &mut Spawns, number: u32| {
                 let key = key(base + number / 16, (number % 16) as u8);
-                spawns.name(key, spawn(kind, 1), false)
+                spawns.name(&spawn(kind, key, 1), false)
             };
             let mut names: Vec<_> = (0..SPAWNS_MAX as u32)
                 .filter_map(|number| name(&mut spawns, number))
@@ -418,9 +435,9 @@ mod tests {
         let kind = kinds.register(KindOptions::new(1)).expect("new");
         let mut spawns = Spawns::new();
         spawns.set_times(5, Duration::from_millis(100));
-        let first = spawns.name(key(7, 0), spawn(kind, 1_000), false);
+        let first = spawns.name(&spawn(kind, key(7, 0), 1_000), false);
         spawns.begin_again(Tick(4));
-        assert_eq!(spawns.name(key(7, 0), spawn(kind, 2_000), false), first);
+        assert_eq!(spawns.name(&spawn(kind, key(7, 0), 2_000), false), first);
         spawns.end_again();
         let place = |spawns: &Spawns| {
             let bullet = spawns.shown().next().and_then(Entry::state::<Bullet>);
@@ -436,7 +453,7 @@ mod tests {
         let share = |spawns: &Spawns| spawns.shown().next().map(Entry::share);
         assert!(share(&spawns).is_some_and(|share| share < 0.6));
         spawns.begin_again(Tick(6));
-        assert_eq!(spawns.name(key(7, 0), spawn(kind, 2_000), false), first);
+        assert_eq!(spawns.name(&spawn(kind, key(7, 0), 2_000), false), first);
         spawns.end_again();
         spawns.advance(0.06, Some(Tick(6)));
         assert_eq!((share(&spawns), spawns.denied), (Some(1.0), 0));

@@ -14,7 +14,7 @@ use super::delayed::Delayed;
 use super::guest::{Guest, PLAYER_WEIGHT};
 use super::{PacketError, SessionConfig};
 use crate::inputs::{InputCounters, InputForTick};
-use crate::prediction::{Candidate, Game, Scene, SpawnKey};
+use crate::prediction::{Candidate, Game, NamedSpawn, Scene, SpawnKey};
 use crate::replication::ClientView;
 use crate::scheduler::TickScheduler;
 use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, KindId, Kinds, World};
@@ -280,7 +280,7 @@ where
         // A server simulates each tick once.
         self.scene.step(rules, due.tick, true);
         self.scene.write_back(&mut self.world);
-        self.make_spawns(due.tick);
+        self.make_spawns();
         for (player, event) in self.scene.drain_events() {
             let found = self
                 .played
@@ -306,23 +306,23 @@ where
     }
 
     /// Makes entities of what the steps of the tick spawned.
-    fn make_spawns(&mut self, tick: Tick) {
+    fn make_spawns(&mut self) {
         self.spawned.clear();
-        for (player, ordinal, new) in self.scene.take_spawns() {
+        for new in self.scene.take_spawns() {
+            let NamedSpawn { key, kind, .. } = new;
             let found = self
                 .played
-                .binary_search_by_key(&player, |(entity, _)| *entity);
-            let Ok(found) = found else {
+                .binary_search_by_key(&new.player, |(entity, _)| *entity);
+            let Some((_, client)) = found.ok().and_then(|found| self.played.get(found)) else {
                 continue;
             };
-            let (client, key) = (self.played[found].1, SpawnKey { tick, ordinal });
-            let made = self.world.spawn_keyed(new.kind, &new.row, client, key);
+            let made = self.world.spawn_keyed(kind, &new.row, *client, key);
             // A world that is full has no room for it, and whoever fired sees it fade.
             if let Ok(entity) = made {
                 self.spawned.push(Spawned {
-                    client,
+                    client: *client,
                     entity,
-                    kind: new.kind,
+                    kind,
                     key,
                 });
             }

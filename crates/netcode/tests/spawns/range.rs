@@ -80,8 +80,8 @@ impl Game for Rules {
                 owner: 0,
             };
             // Two barrels.
-            context.spawn(self.kinds.bullet, &bullet);
-            context.spawn(self.kinds.bullet, &Bullet { owner: 1, ..bullet });
+            context.spawn(&bullet);
+            context.spawn(&Bullet { owner: 1, ..bullet });
         }
         if keys.throw {
             let grenade = Grenade {
@@ -90,7 +90,7 @@ impl Game for Rules {
                 born: tick,
                 owner: 0,
             };
-            context.spawn(self.kinds.grenade, &grenade);
+            context.spawn(&grenade);
         }
     }
 
@@ -318,7 +318,7 @@ impl Range {
     }
 
     fn jam(&mut self, tick: Tick) {
-        let index = self.chance.usize(..self.seats.len());
+        let index = self.chance.u32(..self.seats.len() as u32) as usize;
         let entity = self.server.player(self.seats[index].id).expect("it plays");
         let kind = self.rules.kinds.gunner;
         let mut gunner = self
