@@ -167,7 +167,7 @@ impl<G: Game> Predictor<G> {
         self.spawns.advance(seconds, base);
     }
 
-    /// What the player has spawned and the server has not told of.
+    /// The spawns of the player that the server has not told of.
     pub(crate) fn spawns(&self) -> impl Iterator<Item = &SpawnEntry> {
         self.spawns.shown()
     }

@@ -1,4 +1,4 @@
-//! What a client's own steps have spawned: shown at once, the server's as soon as that tells of it, and faded out if it never does.
+//! Spawns of a client's own steps: shown at once, the server's entities as soon as that tells of them, and faded out if it never does.
 //!
 //! Both sides give a spawn the same key, because both run the same rules with the same input: the tick, and how many the player had spawned before in it. A
 //! step that is simulated again and names the same key means the same spawn. The server tells the player who fired, and nobody else, by which key it
@@ -179,7 +179,7 @@ impl Spawns {
         }
     }
 
-    /// They have been: what was not named again is not there.
+    /// Ends that: what was not named again is not there.
     pub(super) fn end_again(&mut self) {
         for index in 0..self.entries.len() {
             if !self.entries[index].seen && self.entries[index].fate == Fate::Waiting {
@@ -255,7 +255,7 @@ impl Spawns {
         });
     }
 
-    /// Everything that has no entity of the server.
+    /// The spawns that have no entity of the server.
     pub(super) fn shown(&self) -> impl Iterator<Item = &Entry> {
         let entries = self.entries.iter();
         entries.filter(|entry| entry.fate != Fate::Adopted)
@@ -267,7 +267,7 @@ impl Spawns {
         entries.find(|entry| entry.fate == Fate::Adopted && entry.entity == entity)
     }
 
-    /// What the rules move and was there at a tick, with the kind.
+    /// The spawns that the rules move and that were there at a tick, with their kinds.
     pub(super) fn moving_at(&self, tick: Tick) -> impl Iterator<Item = (EntityId, KindId)> + '_ {
         let moves = move |entry: &&Entry| {
             entry.moves && entry.fate == Fate::Waiting && entry.key.tick <= tick

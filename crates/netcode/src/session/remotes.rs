@@ -58,7 +58,7 @@ pub struct Remotes<S> {
     pub(super) config: InterpolationConfig,
     pub(super) distance: fn(&S, &S) -> f32,
     entities: BTreeMap<EntityId, Remote<S>>,
-    /// What the client's own steps have spawned, by the names in the scene.
+    /// Spawns of the client's own steps, by the names in the scene.
     pub(super) spawned: BTreeMap<EntityId, Ghost<S>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the client's own steps have spawned, as it is drawn until the server's entity takes its place.
+//! Spawns of the client's own steps, as they are drawn until the server's entities take their places.
 
 use muse_schema::State;
 
