@@ -141,7 +141,7 @@ where
         shown.into_iter().flatten().collect()
     }
 
-    /// What shows the entities of a type of state, made when it is first asked for.
+    /// Returns the session, and what shows the entities of a type of state, made when it is first asked for.
     fn remotes_of<S: State + Send>(&mut self) -> (&netcode::Client<G>, Option<&mut Remotes<S>>) {
         let Some(kind) = self.kind::<S>() else {
             return (&self.game, None);
