@@ -1,4 +1,4 @@
-//! What players spawn is there at once, becomes the server's without a step, and fades where the server denies it.
+//! Spawns of players are there at once, become the server's without a step, and fade where the server denies them.
 
 mod range;
 

@@ -138,10 +138,10 @@ pub(crate) struct Range {
     pub(crate) denies: u32,
     /// One of so many ticks jams a gun, which no client foresees; none at 0.
     pub(crate) jams: u32,
-    /// What flies on the server, with the tick of its end.
+    /// Entities that fly on the server, with the ticks of their ends.
     flying: Vec<(EntityId, Tick)>,
     is_cut: bool,
-    /// What the server made and did not deny.
+    /// Spawns that the server did not deny.
     pub(crate) made: BTreeMap<Label, ClientId>,
     pub(crate) denied: BTreeMap<Label, ClientId>,
 }
