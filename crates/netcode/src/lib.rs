@@ -31,7 +31,7 @@ pub use events::{Event, EventClass};
 pub use glam;
 pub use receiver::{EntityStatus, Receiver, Refused, Update};
 pub use replication::ClientView;
-pub use session::{Client, LocalClient, PacketError, Remotes, Server, SessionConfig};
+pub use session::{Client, LocalClient, PacketError, Remotes, Server, SessionConfig, Spawned};
 pub use snapshot::Acknowledgement;
 pub use tick::{Tick, TickTime};
 pub use world::{Audience, ClientId, Kind, KindId, KindOptions, Kinds, World, WorldError};

@@ -5,18 +5,22 @@
 //! again what came after. Effects of a tick happen once, however often it is simulated ([`Effect`]).
 //!
 //! A client predicts its own player, and with it whatever the game wants: the ball that it kicks, those whom it touches, everything in a radius. Such
-//! a [`Scene`] is simulated together, saved each tick, and set to the server's states and simulated again where anything in it was wrong.
+//! a [`Scene`] is simulated together, saved each tick, and set to the server's states and simulated again where anything in it was wrong. What its own steps
+//! spawn is there at once, and becomes the server's entity by a [key](SpawnKey) that both sides know.
 
 mod budget;
 mod effects;
 mod group;
 mod predictor;
 mod scene;
+mod spawns;
 
 pub(crate) use budget::Budget;
 pub use effects::{Effect, EffectChange};
 pub(crate) use predictor::{Change, Predictor, Reconciled};
 pub use scene::{Candidate, Scene};
+pub(crate) use spawns::{Entry as SpawnEntry, NamedSpawn};
+pub use spawns::{NewSpawn, SPAWNS_MAX, SPAWNS_PER_STEP_MAX, SpawnKey, SpawnShown};
 
 use muse_schema::State;
 use muse_wire::Duration;
@@ -136,15 +140,67 @@ pub struct StepContext<'a, E> {
     /// True if the tick is simulated for the first time: a client simulates ticks again after a correction.
     pub first_run: bool,
     emit: &'a mut dyn FnMut(E),
+    spawn: Option<&'a mut dyn FnMut(NewSpawn)>,
 }
 
 impl<'a, E> StepContext<'a, E> {
-    /// Makes the context of a step outside of a session; events go to `emit`.
+    /// Makes the context of a step outside of a session; events go to `emit`, and what it spawns nowhere.
     pub fn new(tick: Tick, first_run: bool, emit: &'a mut dyn FnMut(E)) -> Self {
         Self {
             tick,
             first_run,
             emit,
+            spawn: None,
+        }
+    }
+
+    /// Sets where entities go that the step spawns: to [`Scene::add_spawn`], in games that make steps in [`Game::step_scene`] by themselves.
+    #[must_use]
+    pub fn with_spawns(mut self, spawn: &'a mut dyn FnMut(NewSpawn)) -> Self {
+        self.spawn = Some(spawn);
+        self
+    }
+
+    /// Spawns an entity: a bullet, a grenade. The player who does it sees it at once
+    /// ([`Remotes::show_spawns`](crate::Remotes::show_spawns), [`Client::spawns`](crate::Client::spawns)). On the server it becomes an
+    /// entity that the player owns, which the game can still take away ([`Server::spawned`](crate::Server::spawned)), and by which the client's is
+    /// replaced without a step. What the server does not spawn fades.
+    ///
+    /// A step can spawn [`SPAWNS_PER_STEP_MAX`] entities. The first main kind of their type of state is theirs. Those of kinds that are [predicted](crate::KindOptions::predicted)
+    /// are in the scene from the next tick on.
+    ///
+    /// ```
+    /// use muse_netcode::prediction::{Game, StepContext};
+    /// use muse_schema::State;
+    /// #[derive(State, Clone)]
+    /// struct Gunner {
+    ///     #[field(range = -100.0..=100.0, step = 0.001)]
+    ///     x: f32,
+    ///     ready: u32,
+    /// }
+    /// #[derive(State, Clone)]
+    /// struct Bullet {
+    ///     #[field(range = -100.0..=100.0, step = 0.001)]
+    ///     from: f32,
+    ///     born: u32,
+    /// }
+    /// struct Rules;
+    /// impl Game for Rules {
+    ///     type Player = Gunner;
+    ///     type Input = bool;
+    ///     type Event = ();
+    ///     fn step(&mut self, gunner: &mut Gunner, fire: &bool, context: &mut StepContext<'_, ()>) {
+    ///         let tick = context.tick.0;
+    ///         if *fire && gunner.ready <= tick {
+    ///             gunner.ready = tick + 10;
+    ///             context.spawn(&Bullet { from: gunner.x, born: tick });
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn spawn<S: State>(&mut self, state: &S) {
+        if let Some(spawn) = &mut self.spawn {
+            spawn(NewSpawn::new(state));
         }
     }
 
@@ -187,6 +243,12 @@ pub struct PredictionCounters {
     pub regrouped: u64,
     /// Ticks simulated again because of those.
     pub steps_again: u64,
+    /// Own spawns that the server knows.
+    pub spawns_adopted: u64,
+    /// Own spawns that the server did not make, and that faded.
+    pub spawns_denied: u64,
+    /// Own spawns that were not shown until the server told of them, because there were [`SPAWNS_MAX`] others.
+    pub spawns_left_out: u64,
     /// Entities that are predicted now, besides the own player.
     pub others: u32,
     /// Entities that the game wants predicted, and that are not because there are too many.

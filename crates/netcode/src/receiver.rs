@@ -12,6 +12,7 @@ use muse_wire::bytes::{EndOfBytes, Reader};
 use thiserror::Error;
 
 use crate::events::{EVENTS_PENDING_MAX, Event, EventClass, Incoming};
+use crate::prediction::SpawnKey;
 use crate::snapshot::coding::{Coding, SLOTS_DEFAULT, SLOTS_MAX};
 use crate::snapshot::{FormatError, Header};
 use crate::world::{ClientId, Kind, KindId, Kinds};
@@ -244,6 +245,11 @@ impl Receiver {
         self.entities.get(entity)?.relation.parent
     }
 
+    /// Returns the key of an entity that a step of the own player spawned; see [`StepContext::spawn`](crate::prediction::StepContext::spawn).
+    pub fn spawn_key(&self, entity: EntityId) -> Option<SpawnKey> {
+        self.entities.get(entity)?.spawn_key
+    }
+
     /// The latest input of the player that the entity is, and the tick at which it was told.
     pub fn input(&self, entity: EntityId) -> Option<(Tick, &[u8])> {
         let record = self.entities.get(entity)?;
@@ -370,6 +376,7 @@ impl Receiver {
         let Some(record) = self.entities.get_mut(entity) else {
             return;
         };
+        record.spawn_key = row.key.or(record.spawn_key);
         if let Some(relation) = row.relation
             && record.relate(tick, relation)
         {

@@ -561,9 +561,11 @@ impl ClientView {
                 continue;
             }
             let unheard = slot.baseline == NEVER;
+            // What the client has spawned itself fades if it is not told of it soon.
+            let is_awaited = unheard && world.is_spawn_of(slot.entity, self.client);
             // A first state is sent again before it is answered only if there are bytes to spare. What came to rest without the client having been
             // told comes early: it is shown wrong until then, and costs nothing afterwards.
-            let weight = if unheard && slot.sent != NEVER {
+            let weight = if unheard && slot.sent != NEVER && !is_awaited {
                 slot.weight / 4
             } else if object.touched < tick && slot.lacks(object) {
                 slot.weight.saturating_mul(REST_URGENCY)
@@ -577,7 +579,7 @@ impl ClientView {
             self.plan.add(
                 number,
                 slot.priority,
-                waited >= overdue || slot.lost,
+                waited >= overdue || slot.lost || is_awaited,
                 unheard,
             );
         }

@@ -12,11 +12,12 @@ mod local;
 mod remotes;
 mod round_trips;
 mod server;
+mod spawns;
 
 pub use client::Client;
 pub use local::LocalClient;
 pub use remotes::Remotes;
-pub use server::Server;
+pub use server::{Server, Spawned};
 
 use muse_wire::Duration;
 use thiserror::Error;
@@ -44,6 +45,8 @@ pub struct SessionConfig {
     smoothing: SmoothingConfig,
     quality: QualityConfig,
     spectator_delay: Duration,
+    spawn_patience: Duration,
+    spawn_fade: Duration,
 }
 
 impl SessionConfig {
@@ -61,6 +64,8 @@ impl SessionConfig {
             smoothing: SmoothingConfig::default(),
             quality: QualityConfig::default(),
             spectator_delay: Duration::ZERO,
+            spawn_patience: Duration::from_millis(100),
+            spawn_fade: Duration::from_millis(150),
         }
     }
 
@@ -79,6 +84,11 @@ muse_wire::setters! { SessionConfig:
     /// Sets how long after it happened [`Server::watch_delayed`] shows the world, up to ten minutes. Default: none; costs the server
     /// a second world and a note of everything that changes in the meantime.
     spectator_delay: Duration = spectator_delay.min(SPECTATOR_DELAY_MAX),
+    /// Sets how long after a tick's state has come the client still waits to be told of what its own player spawned in that tick, before it fades. Default:
+    /// 100 ms; longer forgives more loss, and shows for longer what the server denied.
+    spawn_patience: Duration,
+    /// Sets how long it fades, and how long what the server knows differently takes to get to its place. Default: 150 ms.
+    spawn_fade: Duration,
     /// Sets the ticks from one snapshot to the next. Default: 1; more saves bytes, and shows others that much later.
     snapshot_interval: u32 = snapshot_interval.max(1),
     /// Sets the ticks from one packet of a client to the next, 1 to 7, on both sides the same: each carries the inputs of so many ticks. Default:

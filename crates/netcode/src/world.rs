@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::events::{EVENT_BYTES_MAX, EventClass};
+use crate::prediction::SpawnKey;
 use crate::{EntityId, Tick};
 
 pub mod kinds;
@@ -154,6 +155,24 @@ impl World {
         Ok(entity)
     }
 
+    /// Spawns an entity in this row for a player whose step named it: that client owns it, and is told the key.
+    pub(crate) fn spawn_keyed(
+        &mut self,
+        kind: KindId,
+        row: &[i32],
+        owner: ClientId,
+        key: SpawnKey,
+    ) -> Result<EntityId, WorldError> {
+        let entity = self.allocate()?;
+        if let Err(error) = self.set_row(kind, entity, row) {
+            self.despawn(entity)?;
+            return Err(error);
+        }
+        self.set_owner(entity, Some(owner))?;
+        self.entities[entity.index() as usize].spawn_key = Some(key);
+        Ok(entity)
+    }
+
     /// Gives the entity this state. If it had none of the kind, it gets this part; if the kind is a main one and it had
     /// another main kind, it changes kind.
     pub fn set<S: State>(
@@ -255,6 +274,8 @@ impl World {
         let index = self.index(entity)?;
         if self.entities[index].owner != owner {
             self.entities[index].owner = owner;
+            // It means nothing to another one.
+            self.entities[index].spawn_key = None;
             self.touch(index);
             self.structure += 1;
         }
@@ -264,6 +285,12 @@ impl World {
     /// Returns the owner of the entity.
     pub fn owner(&self, entity: EntityId) -> Option<ClientId> {
         self.record(entity)?.owner
+    }
+
+    /// True if a step of this client's player spawned the entity.
+    pub(crate) fn is_spawn_of(&self, entity: EntityId, client: ClientId) -> bool {
+        let record = self.record(entity);
+        record.is_some_and(|record| record.owner == Some(client) && record.spawn_key.is_some())
     }
 
     /// Attaches the entity to another, such as a platform or a hand, or detaches it. A parent that goes takes the attachment with it.
@@ -470,6 +497,7 @@ impl World {
             children: 0,
             parts: [NONE; PARTS_MAX],
             input: Vec::new(),
+            spawn_key: None,
         };
         match self.entities.get_mut(id.index() as usize) {
             Some(place) => *place = record,
@@ -606,6 +634,8 @@ pub(crate) struct Entity {
     /// Objects by number of the part.
     pub parts: [u32; PARTS_MAX],
     pub input: Vec<u8>,
+    /// The name that the owner's step gave it.
+    pub spawn_key: Option<SpawnKey>,
 }
 
 /// An event as it waits for views to take it.

@@ -71,8 +71,6 @@ pub struct Player {
     enemies: Remotes<Enemy>,
     balls: Remotes<Ball>,
     bolts: BTreeMap<EntityId, Known<Bolt>>,
-    /// Bolts that one has fired and the server has not told of.
-    own_bolts: Vec<Bolt>,
     /// For each device, the tick of the newest state.
     device_ticks: Vec<Option<Tick>>,
     device_states: Vec<Device>,
@@ -110,7 +108,6 @@ impl Player {
             enemies: Remotes::new(kinds.enemy, client.interpolation(), enemies_apart),
             balls: Remotes::new(kinds.ball, interpolation_of_balls(&client), balls_apart),
             bolts: BTreeMap::new(),
-            own_bolts: Vec::new(),
             device_ticks: vec![None; level.devices.len()],
             device_states: rules.surroundings.devices().to_vec(),
             round: None,
@@ -324,10 +321,6 @@ impl Player {
     }
 
     fn handle_bolt(&mut self, entity: EntityId, bolt: Bolt) {
-        let own = self.client.player().map(EntityId::bits);
-        if Some(bolt.owner) == own {
-            self.own_bolts.retain(|mine| mine.born != bolt.born);
-        }
         let known = Known {
             state: bolt,
             gone: None,
@@ -341,9 +334,6 @@ impl Player {
             let tick = effect.tick;
             match (effect.change, effect.event) {
                 (EffectChange::Emitted, event) => {
-                    if let Some(bolt) = self.own_bolt(tick, &event) {
-                        self.own_bolts.push(bolt);
-                    }
                     if self.seen.len() < SEEN_MAX {
                         self.seen.push(Seen::Own {
                             tick,
@@ -351,47 +341,30 @@ impl Player {
                         });
                     }
                 }
-                (EffectChange::Cancelled, event) => {
-                    self.own_bolts.retain(|bolt| bolt.born != tick.0);
-                    if self.seen.len() < SEEN_MAX {
-                        self.seen.push(Seen::Cancelled {
-                            tick,
-                            effect: event,
-                        });
-                    }
+                (EffectChange::Cancelled, event) => self.take_back(tick, event),
+                // The server's robot knows whether it fired; of the rest its devices tell, and steps leave no trace.
+                (EffectChange::Contradicted, event) if self.missed(tick, &event) => {
+                    self.take_back(tick, event);
                 }
-                // The server tells of the bolt, or does not.
                 (EffectChange::Confirmed | EffectChange::Contradicted, _) => {}
             }
         }
     }
 
-    /// The bolt that a shot of one's own becomes.
-    fn own_bolt(&self, tick: Tick, effect: &Effect) -> Option<Bolt> {
-        let &Effect::Fired {
-            weapon,
-            origin,
-            yaw,
-            pitch,
-            aiming,
-        } = effect
-        else {
-            return None;
-        };
-        let constants = crate::weapons::weapon(weapon);
-        if constants.sort != crate::weapons::Sort::Projectile {
-            return None;
+    fn take_back(&mut self, tick: Tick, effect: Effect) {
+        if self.seen.len() < SEEN_MAX {
+            self.seen.push(Seen::Cancelled { tick, effect });
         }
-        let slot = self.client.predicted()?.slot;
-        let look = (yaw, pitch);
-        let way = crate::weapons::pellets(weapon, look, aiming, (tick, slot)).next()?;
-        Some(Bolt {
-            owner: self.client.player()?.bits(),
-            weapon,
-            position: (Vec3::from(origin) + way * 0.5).into(),
-            velocity: (way * constants.speed).into(),
-            born: tick.0,
-        })
+    }
+
+    /// True for a shot that one's own robot did not fire at the server.
+    fn missed(&self, tick: Tick, effect: &Effect) -> bool {
+        let robot = self.client.player().and_then(|entity| {
+            let (_, robot) = self.client.receiver().state(self.kinds.robot, entity)?;
+            Some(robot)
+        });
+        let fired = robot.is_none_or(|robot| robot.kicked >= tick.0);
+        matches!(effect, Effect::Fired { .. }) && !fired
     }
 }
 

@@ -17,8 +17,8 @@ use crate::command::Place;
 use crate::level::{Level, REACH};
 use crate::movement::{Ground, Movement, Validator};
 use crate::mover::{self, Around, Walker, Wish};
-use crate::states::{AIM_TICKS, Ball, Device, Robot};
-use crate::weapons::{self, WEAPONS};
+use crate::states::{AIM_TICKS, Ball, Bolt, Device, Robot};
+use crate::weapons::{self, Sort, WEAPONS};
 
 /// An event of a step that is to be seen or heard once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -398,12 +398,17 @@ impl Game for Rules {
                 continue;
             };
             let (command, mut after) = (*command, before.clone());
-            let mut effects = Vec::new();
+            let (mut effects, mut spawns) = (Vec::new(), Vec::new());
             let emit = &mut |effect| effects.push(effect);
-            let mut context = StepContext::new(scene.tick(), scene.first_run(), emit);
+            let spawn = &mut |new| spawns.push(new);
+            let context = StepContext::new(scene.tick(), scene.first_run(), emit);
+            let mut context = context.with_spawns(spawn);
             run_step(self, &mut after, &command, &mut context);
             for effect in &effects {
                 scene.emit(player, *effect);
+            }
+            for new in spawns {
+                scene.add_spawn(player, new);
             }
             players.push((after.slot, player));
             let mut pusher = Pusher::new(before, after);
@@ -519,13 +524,26 @@ fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) 
     let tick = context.tick;
     let weapon = weapons::weapon(robot.weapon);
     let recoil = robot.recoil(tick);
+    let (origin, pitch) = (robot.eye(), (robot.pitch + recoil).clamp(-1.55, 1.55));
     context.emit(Effect::Fired {
         weapon: robot.weapon,
-        origin: robot.eye().into(),
+        origin: origin.into(),
         yaw: robot.yaw,
-        pitch: (robot.pitch + recoil).clamp(-1.55, 1.55),
+        pitch,
         aiming: robot.aiming(),
     });
+    if weapon.sort == Sort::Projectile {
+        let (look, whose) = ((robot.yaw, pitch), (tick, robot.slot));
+        for way in weapons::pellets(robot.weapon, look, robot.aiming(), whose) {
+            context.spawn(&Bolt {
+                owner: u32::from(robot.slot),
+                weapon: robot.weapon,
+                position: (origin + way * MUZZLE).into(),
+                velocity: (way * weapon.speed).into(),
+                born: tick.0,
+            });
+        }
+    }
     robot.magazines[index] -= 1;
     robot.shots = robot.shots.wrapping_add(1);
     robot.ready = tick.0 + u32::from(weapon.interval_ticks);
@@ -537,6 +555,8 @@ fn fire(robot: &mut Robot, index: usize, context: &mut StepContext<'_, Effect>) 
 
 /// Metres within which a player predicts the ball, and others beside it.
 const PREDICTED_RADIUS: f32 = 20.0;
+/// The distance before the eye at which a bolt appears.
+const MUZZLE: f32 = 0.5;
 /// Ticks that drawing another weapon takes.
 const DRAW_TICKS: u32 = 15;
 /// Share of the speed that is left when aiming down the sights.

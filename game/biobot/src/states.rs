@@ -258,7 +258,7 @@ impl Device {
 /// Something that flies, as it was when it was fired: where it is follows from that.
 #[derive(State, Clone, Debug, PartialEq)]
 pub struct Bolt {
-    /// The shooter.
+    /// The shooter: the slot of a player, or the entity of an enemy.
     pub owner: u32,
     /// With what: weapons 1 to 4, and from [`ENEMY_BOLT`](crate::weapons::ENEMY_BOLT) on what enemies fire.
     #[field(range = 0..=15)]
@@ -274,6 +274,12 @@ pub struct Bolt {
 }
 
 impl Bolt {
+    /// Returns the slot of the player who fired it; `None` for an enemy's.
+    pub fn slot(&self) -> Option<u8> {
+        let fired = self.weapon < weapons::ENEMY_BOLT;
+        fired.then(|| u8::try_from(self.owner).ok()).flatten()
+    }
+
     /// Returns its place so many seconds after it was fired.
     pub fn after(&self, seconds: f32) -> Vec3 {
         let fall = weapons::bolt_gravity(self.weapon) * 0.5 * seconds * seconds;

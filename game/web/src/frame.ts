@@ -6,7 +6,7 @@
  * records it has, so that readers of an older layout skip what they do not know.
  */
 
-export const LAYOUT_VERSION = 2;
+export const LAYOUT_VERSION = 3;
 
 /** Places in the header. */
 export const HEADER = {
@@ -40,7 +40,7 @@ export const SECTIONS = {
   robots: { index: 0, stride: 28 },
   enemies: { index: 1, stride: 14 },
   devices: { index: 2, stride: 8 },
-  bolts: { index: 3, stride: 10 },
+  bolts: { index: 3, stride: 11 },
   effects: { index: 4, stride: 12 },
   round: { index: 5, stride: 56 },
   net: { index: 6, stride: 32 },
@@ -135,6 +135,7 @@ export const BOLT = {
   VY: 7,
   VZ: 8,
   BORN: 9,
+  SHARE: 10,
 } as const;
 
 export const BALL = {

@@ -75,10 +75,13 @@ export interface DeviceView {
 
 export interface BoltView {
   entity: number;
+  /** Slot of the player who fired it; for an enemy's its entity. */
   owner: number;
   weapon: number;
   position: Triple;
   velocity: Triple;
+  /** 1, and less while it fades because the server does not know of it. */
+  share: number;
 }
 
 export interface BallView {

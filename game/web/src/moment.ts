@@ -208,12 +208,13 @@ function readDevice(get: Get): DeviceView {
 
 function readBolt(get: Get): BoltView {
   return {
-    // A bolt that is only predicted has no entity yet; the tick of its birth tells it from others.
+    // One's own are the same before and after the server knows of them; the tick of its birth tells one from others.
     entity: get(BOLT.ID) === 0 ? -1 - get(BOLT.BORN) : get(BOLT.ID),
     owner: get(BOLT.OWNER),
     weapon: get(BOLT.WEAPON),
     position: triple(get, BOLT.X),
     velocity: triple(get, BOLT.VX),
+    share: get(BOLT.SHARE),
   };
 }
 

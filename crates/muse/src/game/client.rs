@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use muse_drivers::Clock;
-use muse_netcode::prediction::Game;
+use muse_netcode::prediction::{Game, SpawnShown};
 use muse_netcode::{self as netcode, EntityId, Kind, Remotes, Tick, Update};
 use muse_schema::State;
 use muse_wire::{Duration, Instant};
@@ -136,8 +136,27 @@ where
         &mut self,
         mut stop: impl FnMut(&G, &S, S) -> S,
     ) -> Vec<(EntityId, S)> {
+        let (game, rules, remotes) = self.remotes_of::<S>();
+        let stop = |from: &S, to| stop(rules, from, to);
+        let shown = remotes.map(|remotes| remotes.show_within(game, stop));
+        let shown = shown.into_iter().flatten();
+        shown.map(|(entity, shown)| (entity, shown.state)).collect()
+    }
+
+    /// Returns what the own player's steps have spawned of a kind and the server has not told of, as it is to be drawn beside [`entities`](Self::entities); what fades
+    /// was denied. See [`StepContext::spawn`](muse_netcode::prediction::StepContext::spawn).
+    pub fn spawns<S: State + Send>(&mut self) -> Vec<SpawnShown<S>> {
+        let (game, _, remotes) = self.remotes_of::<S>();
+        let shown = remotes.map(|remotes| remotes.show_spawns(game));
+        shown.into_iter().flatten().collect()
+    }
+
+    /// Returns the session, the rules, and what shows the entities of a type of state, made when it is first asked for.
+    fn remotes_of<S: State + Send>(
+        &mut self,
+    ) -> (&netcode::Client<G>, &G, Option<&mut Remotes<S>>) {
         let Some(kind) = self.kind::<S>() else {
-            return Vec::new();
+            return (&self.game, &self.rules, None);
         };
         let game = &self.game;
         let shown = self.shown.entry(kind.id().id()).or_insert_with(|| {
@@ -158,11 +177,8 @@ where
                 },
             }
         });
-        let (remotes, rules) = (shown.remotes.downcast_mut::<Remotes<S>>(), &self.rules);
-        let stop = |from: &S, to| stop(rules, from, to);
-        let shown = remotes.map(|remotes| remotes.show_within(game, stop));
-        let shown = shown.into_iter().flatten();
-        shown.map(|(entity, shown)| (entity, shown.state)).collect()
+        let remotes = shown.remotes.downcast_mut::<Remotes<S>>();
+        (game, &self.rules, remotes)
     }
 
     /// Returns the rules.

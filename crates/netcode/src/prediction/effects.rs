@@ -22,7 +22,8 @@ pub enum EffectChange {
     Emitted,
     /// The server's state of its tick has come, as predicted: show the rest.
     Confirmed,
-    /// The server's state of its tick has come and is another than predicted: it may not have happened. Leave it to what the server tells.
+    /// The server's state of its tick has come and is another than predicted, or could not be compared with anything: it may not have happened. Leave it
+    /// to what the server tells.
     Contradicted,
     /// A correction made it undone: take it back if it can be.
     Cancelled,
@@ -90,7 +91,7 @@ impl<E: Clone + PartialEq> Effects<E> {
         self.settle(|pending| pending.tick <= tick, EffectChange::Confirmed);
     }
 
-    /// The server has spoken about all ticks up to this one, and says otherwise.
+    /// The server has spoken about all ticks up to this one, and says otherwise or something that nothing can be compared with.
     pub(super) fn contradict(&mut self, tick: Tick) {
         self.settle(|pending| pending.tick <= tick, EffectChange::Contradicted);
     }

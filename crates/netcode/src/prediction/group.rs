@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Game;
 use super::scene::{Candidate, Scene};
+use super::{Game, SpawnKey};
 use crate::receiver::Receiver;
 use crate::world::KindId;
 use crate::{EntityId, Tick};
@@ -18,6 +18,8 @@ pub(crate) trait Knowledge {
     fn row_at(&self, kind: KindId, entity: EntityId, tick: Tick) -> Option<&[i32]>;
     /// The input of a player that was told last.
     fn input(&self, entity: EntityId) -> Option<&[u8]>;
+    /// The key of an entity that the own player spawned.
+    fn spawn_key(&self, entity: EntityId) -> Option<SpawnKey>;
 }
 
 impl Knowledge for Receiver {
@@ -35,6 +37,10 @@ impl Knowledge for Receiver {
 
     fn input(&self, entity: EntityId) -> Option<&[u8]> {
         self.input(entity).map(|(_, input)| input)
+    }
+
+    fn spawn_key(&self, entity: EntityId) -> Option<SpawnKey> {
+        self.spawn_key(entity)
     }
 }
 
@@ -77,6 +83,11 @@ impl Group {
     /// Entities that the game wanted predicted at the last choice, and for which there was no room.
     pub(super) const fn left_out(&self) -> u32 {
         self.left_out
+    }
+
+    /// Something that is predicted already is this entity of the server.
+    pub(super) fn adopt(&mut self, entity: EntityId, kind: KindId, wanted: Tick) {
+        self.members.insert(entity, Joined { kind, wanted });
     }
 
     /// Chooses among what is known at `tick`. True if the group changed.

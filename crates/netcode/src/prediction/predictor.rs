@@ -5,11 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use muse_schema::{BitReader, Options, Schema, State};
+use muse_wire::Duration;
 
 use super::effects::{Effect, Effects};
 use super::group::{Group, Knowledge};
 use super::scene::{Member, Scene};
-use super::{Game, PredictionCounters};
+use super::spawns::Spawns;
+use super::{Game, PredictionCounters, SpawnEntry};
 use crate::world::{Kind, Kinds};
 use crate::{EntityId, Tick};
 
@@ -33,6 +35,7 @@ pub(crate) struct Predictor<G: Game> {
     /// The last corrections, for those who show what is predicted.
     corrections: VecDeque<Change>,
     effects: Effects<G::Event>,
+    spawns: Spawns,
     counters: PredictionCounters,
 }
 
@@ -97,12 +100,20 @@ impl<G: Game> Predictor<G> {
             spare: Vec::new(),
             corrections: VecDeque::new(),
             effects: Effects::new(),
+            spawns: Spawns::new(),
             counters: PredictionCounters::default(),
         }
     }
 
+    /// Sets after how many ticks a spawn that the server has not told of is denied, and how long it fades.
+    pub(crate) fn set_spawn_times(&mut self, patience_ticks: u32, fade: Duration) {
+        self.spawns.set_times(patience_ticks, fade);
+    }
+
     /// Starts over with another entity as the own player.
     pub(crate) fn set_own(&mut self, own: Option<EntityId>) {
+        self.note_spawns();
+        self.spawns.deny_all();
         self.own = own;
         self.base = None;
         self.scene.clear();
@@ -133,6 +144,39 @@ impl<G: Game> Predictor<G> {
         }
     }
 
+    /// Makes what the player has spawned the server's entities as soon as those are known. Call it for each packet, so that nothing is shown twice.
+    pub(crate) fn adopt(&mut self, known: &impl Knowledge) {
+        if !self.spawns.is_waiting() {
+            return;
+        }
+        for entity in known.entities() {
+            if let Some(key) = known.spawn_key(entity)
+                && let Some(kind) = known.kind(entity)
+                && let Some(before) = self.spawns.adopt(key, kind, entity)
+                && self.scene.rename(before, entity)
+            {
+                self.group.adopt(entity, kind, key.tick);
+            }
+        }
+    }
+
+    /// Lets what is denied fade.
+    pub(crate) fn advance(&mut self, seconds: f32) {
+        self.note_spawns();
+        let base = self.base.as_ref().map(|(tick, _)| *tick);
+        self.spawns.advance(seconds, base);
+    }
+
+    /// The spawns of the player that the server has not told of.
+    pub(crate) fn spawns(&self) -> impl Iterator<Item = &SpawnEntry> {
+        self.spawns.shown()
+    }
+
+    /// The spawn that an entity of the server was a moment ago.
+    pub(crate) fn spawn_of(&self, entity: EntityId) -> Option<&SpawnEntry> {
+        self.spawns.of(entity)
+    }
+
     /// Compares what the server says the states were after `tick` with what was predicted for it.
     pub(crate) fn reconcile(
         &mut self,
@@ -161,8 +205,10 @@ impl<G: Game> Predictor<G> {
         let regroups = self
             .group
             .choose(game, tick, (entity, &own), &self.scene, known);
+        self.note_spawns();
+        let ends = self.spawns.expire(tick);
         let (own_differs, others_differ) = self.compare(then, tick, &own, known);
-        if !(own_differs || others_differ || regroups) {
+        if !(own_differs || others_differ || regroups || ends) {
             // A second packet of a tick that says the same.
             if then == 0 {
                 return Reconciled::Outdated;
@@ -214,13 +260,13 @@ impl<G: Game> Predictor<G> {
     pub(crate) fn other_at<S: State>(&self, entity: EntityId, tick: Tick) -> Option<S> {
         let member = self.scene.member(entity)?;
         let saved = self.saved_at(tick)?;
-        S::from_row(self.scene.row_in(&saved.rows, member)).ok()
+        S::from_row(self.scene.row_in(&saved.rows, member)?).ok()
     }
 
     /// The entities that are predicted besides the own player.
     pub(crate) fn others(&self) -> impl Iterator<Item = EntityId> + '_ {
         let entities = self.scene.members().iter().map(|member| member.entity);
-        entities.filter(|entity| Some(*entity) != self.own)
+        entities.filter(|entity| Some(*entity) != self.own && !self.spawns.is_provisional(*entity))
     }
 
     /// True if this entity is predicted, and is not the own player.
@@ -243,6 +289,9 @@ impl<G: Game> Predictor<G> {
         PredictionCounters {
             others: self.others().count() as u32,
             left_out: self.group.left_out(),
+            spawns_adopted: self.spawns.adopted,
+            spawns_denied: self.spawns.denied,
+            spawns_left_out: self.spawns.left_out,
             ..self.counters
         }
     }
@@ -269,7 +318,8 @@ impl<G: Game> Predictor<G> {
         self.forget_before(self.steps.len());
         self.group.choose(game, tick, own, &self.scene, known);
         self.rebase(0, tick, known);
-        self.effects.confirm(tick);
+        // Nothing was compared, so nothing that happened until now is known to have happened.
+        self.effects.contradict(tick);
         Reconciled::Started
     }
 
@@ -288,7 +338,10 @@ impl<G: Game> Predictor<G> {
             let expected = self.scene.row_in(&saved.rows, member);
             let row = known.row_at(member.kind, member.entity, tick);
             // What has not arrived contradicts nothing.
-            row.is_some_and(|row| self.scene.kinds().differ(member.kind, expected, row))
+            row.is_some_and(|row| {
+                expected
+                    .is_none_or(|expected| self.scene.kinds().differ(member.kind, expected, row))
+            })
         };
         let mut others = self.scene.members().iter();
         let others_differ = others.any(|member| Some(member.entity) != self.own && differs(member));
@@ -353,12 +406,13 @@ impl<G: Game> Predictor<G> {
         let old = self.base.take();
         let mut members: Vec<_> = self.group.members().collect();
         members.extend(own.map(|own| (own, self.scene.player_kind())));
+        members.extend(self.spawns.moving_at(tick));
         members.sort_unstable_by_key(|(entity, _)| *entity);
         self.spare_scene.clear();
         for (entity, kind) in members {
             let predicted = self.scene.member(entity).zip(old.as_ref());
             let predicted =
-                predicted.map(|(member, (_, saved))| self.scene.row_in(&saved.rows, member));
+                predicted.and_then(|(member, (_, saved))| self.scene.row_in(&saved.rows, member));
             let Some(row) = known.row_at(kind, entity, tick).or(predicted) else {
                 continue;
             };
@@ -371,6 +425,13 @@ impl<G: Game> Predictor<G> {
         self.spare.extend(old.map(|(_, saved)| saved.rows));
         let player = own.and_then(|own| self.scene.player(own));
         self.base = player.map(|own| (tick, Saved { own, rows }));
+    }
+
+    /// Notes where spawns are by now, in case that they are denied.
+    fn note_spawns(&mut self) {
+        let scene = &self.scene;
+        self.spawns
+            .note_rows(|entity| Some(scene.row_of(scene.member(entity)?)));
     }
 
     fn take_inputs(&mut self, known: &impl Knowledge) {
@@ -410,6 +471,15 @@ impl<G: Game> Predictor<G> {
                 self.effects.emit(tick, event);
             }
         }
+        let named = self.scene.take_spawns();
+        for new in named.iter().filter(|new| new.player == own) {
+            let declared = self.scene.kinds().at(new.kind.place());
+            let moves = G::PREDICTED_MAX > 0 && declared.is_predicted();
+            let entity = self.spawns.name(new, moves);
+            if let Some(entity) = entity.filter(|_| moves) {
+                self.scene.append(entity, new.kind, &new.row);
+            }
+        }
         let mut rows = self.spare.pop().unwrap_or_default();
         rows.clear();
         rows.extend_from_slice(self.scene.rows());
@@ -421,6 +491,7 @@ impl<G: Game> Predictor<G> {
         // Events of these ticks are compared with those of the first time: the same ones are not shown twice, others are
         // taken back.
         self.effects.begin_again();
+        self.spawns.begin_again(base);
         let again = self.steps.len() as u32;
         for (place, tick) in (0..again as usize).map(|step| (step, base + step as u32 + 1)) {
             let input = self.steps[place].0.clone();
@@ -430,6 +501,7 @@ impl<G: Game> Predictor<G> {
             }
         }
         self.effects.end_again();
+        self.spawns.end_again();
         self.counters.steps_again += u64::from(again);
         again
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use muse_schema::{RowWriter, State};
 
-use super::{Game, StepContext};
+use super::{Game, NamedSpawn, NewSpawn, SPAWNS_PER_STEP_MAX, SpawnKey, StepContext};
 use crate::world::{Kind, KindId, Kinds, World};
 use crate::{EntityId, Tick};
 
@@ -63,6 +63,8 @@ pub struct Scene<G: Game> {
     /// Inputs of the players among the members, in their order.
     inputs: Vec<G::Input>,
     events: Vec<(EntityId, G::Event)>,
+    /// The entities that players spawned in the step, which are no members yet.
+    spawns: Vec<(EntityId, NewSpawn)>,
 }
 
 /// An entity of a scene.
@@ -86,6 +88,7 @@ impl<G: Game> Scene<G> {
             rows: Vec::new(),
             inputs: Vec::new(),
             events: Vec::new(),
+            spawns: Vec::new(),
         }
     }
 
@@ -155,6 +158,16 @@ impl<G: Game> Scene<G> {
         self.events.push((player, event));
     }
 
+    /// Spawns an entity for a player, as [`StepContext::spawn`] does.
+    pub fn spawn<S: State>(&mut self, player: EntityId, state: &S) {
+        self.add_spawn(player, NewSpawn::new(state));
+    }
+
+    /// Spawns an entity that a player's step has spawned; see [`StepContext::with_spawns`].
+    pub fn add_spawn(&mut self, player: EntityId, spawn: NewSpawn) {
+        self.spawns.push((player, spawn));
+    }
+
     /// Runs [`Game::step`] for each player, in the order of their ids.
     pub fn step_players(&mut self, game: &mut G) {
         for index in 0..self.members.len() {
@@ -165,9 +178,11 @@ impl<G: Game> Scene<G> {
             let Ok(mut state) = G::Player::from_row(self.row_of(&member)) else {
                 continue;
             };
-            let (events, inputs) = (&mut self.events, &self.inputs);
+            let (events, spawns) = (&mut self.events, &mut self.spawns);
             let emit = &mut |event| events.push((member.entity, event));
-            let mut context = StepContext::new(self.tick, self.first_run, emit);
+            let spawn = &mut |new| spawns.push((member.entity, new));
+            let context = StepContext::new(self.tick, self.first_run, emit);
+            let (mut context, inputs) = (context.with_spawns(spawn), &self.inputs);
             game.step(&mut state, &inputs[input], &mut context);
             self.store(&member, &state);
         }
@@ -185,6 +200,7 @@ impl<G: Game> Scene<G> {
         self.rows.clear();
         self.inputs.clear();
         self.events.clear();
+        self.spawns.clear();
     }
 
     /// Adds an entity with its row; entities are added in their order. A player has an input.
@@ -209,6 +225,42 @@ impl<G: Game> Scene<G> {
             input: place,
         });
         self.rows.extend_from_slice(row);
+    }
+
+    /// Adds an entity that was spawned. Its row is behind all others, so that rows saved before stay where they are and just end earlier.
+    pub(crate) fn append(&mut self, entity: EntityId, kind: KindId, row: &[i32]) {
+        let place = self
+            .members
+            .binary_search_by_key(&entity, |member| member.entity);
+        if let Err(place) = place {
+            let (start, input) = (self.rows.len(), None);
+            self.rows.extend_from_slice(row);
+            self.members.insert(
+                place,
+                Member {
+                    entity,
+                    kind,
+                    start,
+                    input,
+                },
+            );
+        }
+    }
+
+    /// Gives a member another name. Returns whether it was one.
+    pub(crate) fn rename(&mut self, from: EntityId, to: EntityId) -> bool {
+        let Some(mut member) = self.member(from).copied() else {
+            return false;
+        };
+        self.members.retain(|other| other.entity != from);
+        let place = self
+            .members
+            .binary_search_by_key(&to, |member| member.entity);
+        if let Err(place) = place {
+            member.entity = to;
+            self.members.insert(place, member);
+        }
+        true
     }
 
     pub(crate) fn members(&self) -> &[Member] {
@@ -241,9 +293,9 @@ impl<G: Game> Scene<G> {
         &self.rows
     }
 
-    /// The row of a member among these.
-    pub(crate) fn row_in<'a>(&self, rows: &'a [i32], member: &Member) -> &'a [i32] {
-        &rows[self.range(member)]
+    /// The row of a member among these; `None` if they are of a tick before it was spawned.
+    pub(crate) fn row_in<'a>(&self, rows: &'a [i32], member: &Member) -> Option<&'a [i32]> {
+        rows.get(self.range(member))
     }
 
     pub(crate) fn range(&self, member: &Member) -> std::ops::Range<usize> {
@@ -252,6 +304,28 @@ impl<G: Game> Scene<G> {
 
     pub(crate) fn drain_events(&mut self) -> impl Iterator<Item = (EntityId, G::Event)> + '_ {
         self.events.drain(..)
+    }
+
+    /// The spawns of the step, with numbers for each player; what has no main kind, or is too many, is left out.
+    pub(crate) fn take_spawns(&mut self) -> Vec<NamedSpawn> {
+        let mut spawns: Vec<NamedSpawn> = Vec::new();
+        for (player, NewSpawn { state, mut row }) in self.spawns.drain(..) {
+            let before = spawns.iter().filter(|other| other.player == player).count();
+            let Some(kind) = self.kinds.main_of(state) else {
+                continue;
+            };
+            if before < SPAWNS_PER_STEP_MAX {
+                self.kinds.at(kind.place()).legalise(&mut row);
+                let (tick, ordinal) = (self.tick, before as u8);
+                spawns.push(NamedSpawn {
+                    player,
+                    key: SpawnKey { tick, ordinal },
+                    kind,
+                    row,
+                });
+            }
+        }
+        spawns
     }
 
     /// Writes all states back to the world that they were taken from.
@@ -270,7 +344,7 @@ impl<G: Game> Scene<G> {
         declared.legalise(row);
     }
 
-    fn row_of(&self, member: &Member) -> &[i32] {
+    pub(crate) fn row_of(&self, member: &Member) -> &[i32] {
         &self.rows[self.range(member)]
     }
 }

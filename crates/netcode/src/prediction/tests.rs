@@ -145,6 +145,10 @@ impl Knowledge for Told {
     fn input(&self, entity: EntityId) -> Option<&[u8]> {
         self.inputs.get(&entity).map(Vec::as_slice)
     }
+
+    fn spawn_key(&self, _: EntityId) -> Option<super::SpawnKey> {
+        None
+    }
 }
 
 const OWN: EntityId = EntityId::from_bits(3);
@@ -400,5 +404,21 @@ fn an_effect_that_the_server_contradicts_is_not_called_confirmed() {
             (1, EffectChange::Contradicted),
             (2, EffectChange::Confirmed)
         ]
+    );
+}
+
+/// A server that is ahead of what was predicted cannot have agreed with it.
+#[test]
+fn an_effect_that_was_never_compared_is_not_called_confirmed() {
+    let mut alone = alone();
+    let start = Runner { x: 0.0, ammo: 5 };
+    reconcile(&mut alone, Tick(0), &start);
+    alone.0.predict(&mut Rules, Tick(1), 10);
+    assert_eq!(reconcile(&mut alone, Tick(9), &start), Reconciled::Started);
+    let news: Vec<_> = std::iter::from_fn(|| alone.0.poll_effect()).collect();
+    let news: Vec<_> = news.iter().map(|e| (e.tick.0, e.change)).collect();
+    assert_eq!(
+        news,
+        [(1, EffectChange::Emitted), (1, EffectChange::Contradicted)]
     );
 }

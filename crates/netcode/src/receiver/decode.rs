@@ -5,8 +5,10 @@ use std::ops::Range;
 use muse_wire::range::Decoder;
 
 use super::{Occupant, Receiver, Refused};
+use crate::Tick;
 use crate::coder::References;
 use crate::events::Read;
+use crate::prediction::SpawnKey;
 use crate::snapshot::Header;
 use crate::snapshot::coding::Relation;
 
@@ -28,6 +30,7 @@ pub(super) struct StagedRow {
     pub slot: u32,
     pub occupant: Occupant,
     pub relation: Option<Relation>,
+    pub key: Option<SpawnKey>,
     pub input: Option<Range<usize>>,
     pub values: Range<usize>,
     /// The first tick at which its values were the same.
@@ -113,12 +116,20 @@ impl Receiver {
             return Err(Refused::Malformed);
         }
         let mut references = References::new();
+        let mut key = None;
         let occupant = if head.ages[0] == 0 {
             let identity = self.coding.decode_identity(decoder);
             let identity = identity.ok_or(Refused::Malformed)?;
             let kind = self.kinds.find(identity.kind).ok_or(Refused::Malformed)?;
             if self.kinds.at(kind.place()).part != identity.part {
                 return Err(Refused::Malformed);
+            }
+            if head
+                .relation
+                .is_some_and(|relation| relation.owner.is_some())
+            {
+                let read = self.coding.decode_key(decoder, Tick(tick));
+                key = read.map_err(|_| Refused::Malformed)?;
             }
             Occupant {
                 entity: identity.entity,
@@ -151,6 +162,7 @@ impl Receiver {
             slot: head.slot,
             occupant,
             relation: head.relation,
+            key,
             input: has_input.then_some(inputs_start..staged.inputs.len()),
             values: start..start + declared.width,
             since: tick.saturating_sub(head.holds.since),

@@ -1,5 +1,6 @@
 //! The entities that the client knows.
 
+use crate::prediction::SpawnKey;
 use crate::snapshot::coding::Relation;
 use crate::world::{NONE, PARTS_MAX};
 use crate::{EntityId, Tick};
@@ -28,6 +29,8 @@ pub(super) struct Record {
     relation_tick: Option<Tick>,
     pub input: Vec<u8>,
     pub input_tick: Option<Tick>,
+    /// The key by which the own player's step named it.
+    pub spawn_key: Option<SpawnKey>,
 }
 
 /// The state of an entity's name at the client.
@@ -129,6 +132,7 @@ impl Entities {
                 relation_tick: None,
                 input: Vec::new(),
                 input_tick: None,
+                spawn_key: None,
             })
         });
         record.parts[usize::from(part)] = slot;

@@ -11,7 +11,7 @@ use crate::Tick;
 use crate::events::Pending;
 use crate::snapshot::coding::{Ages, Coding, Identity, Relation, RowHead};
 use crate::snapshot::{EVENTS_MAX, GONE_MAX, Header, ROWS_MAX};
-use crate::world::{NEVER, Object, World};
+use crate::world::{ClientId, NEVER, Object, World};
 
 /// The packet that is being written.
 struct Draft<'a> {
@@ -282,7 +282,7 @@ impl ClientView {
             &mut draft.encoder,
             world,
             (object, tick),
-            number,
+            (number, self.client),
             slot,
             ages,
         );
@@ -353,7 +353,7 @@ fn write_head(
     encoder: &mut Encoder<'_>,
     world: &World,
     (object, tick): (&Object, u32),
-    number: u32,
+    (number, client): (u32, ClientId),
     slot: &Slot,
     ages: Ages,
 ) {
@@ -384,6 +384,10 @@ fn write_head(
             part: slot.part,
         };
         coding.encode_identity(encoder, &identity);
+        if let Some(owner) = record.and_then(|record| record.owner) {
+            let own = record.filter(|_| owner == client);
+            coding.encode_key(encoder, own.and_then(|own| own.spawn_key), Tick(tick));
+        }
     }
     if declared.inputs() {
         let input = record.filter(|_| steered).map(|record| &record.input[..]);

@@ -118,12 +118,15 @@ where
     ) -> Self {
         let mut receiver = Receiver::new(kinds.with_tick_rate(config.tick_rate()));
         receiver.set_game(0);
+        let mut predictor = Predictor::new(Arc::clone(receiver.kinds()), kind, None);
+        let patience = config.spawn_patience.as_secs_f64() * config.tick_rate();
+        predictor.set_spawn_times(patience.ceil() as u32, config.spawn_fade);
         Self {
             distance,
             clock: ClientClock::new(config.clock),
             sender: InputSender::new().with_packet_ticks(config.packet_interval),
             budget: Budget::new(G::PREDICTED_MAX),
-            predictor: Predictor::new(Arc::clone(receiver.kinds()), kind, None),
+            predictor,
             smoothing: Smoothing::new(config.smoothing),
             receiver,
             playback: Playback::new(config.tick),
@@ -174,6 +177,7 @@ where
                 self.predictor.set_own(player);
             }
         }
+        self.predictor.adopt(&self.receiver);
         self.reconcile(rules, tick);
         Ok(())
     }
@@ -366,6 +370,22 @@ where
         corrections.filter(move |change| change.number > number)
     }
 
+    /// The number of the last correction.
+    pub(super) fn corrections_made(&self) -> u64 {
+        let last = self.predictor.corrections().back();
+        last.map_or(0, |change| change.number)
+    }
+
+    pub(super) const fn predictor(&self) -> &Predictor<G> {
+        &self.predictor
+    }
+
+    /// The instant of the client's own game, in seconds.
+    pub(super) fn play_seconds(&self) -> f64 {
+        let time = self.clock.play_time().map_or(0.0, TickTime::ticks);
+        time * f64::from(self.tick_seconds())
+    }
+
     fn blend(&self, time: TickTime) -> Blend {
         Blend {
             share: time.share(),
@@ -396,6 +416,7 @@ where
         self.clock.advance(now);
         self.playback.advance(now);
         self.smoothing.advance(seconds);
+        self.predictor.advance(seconds);
         self.quality
             .update(now, self.clock.round_trip(), self.playback.loss());
     }

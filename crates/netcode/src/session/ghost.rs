@@ -12,7 +12,7 @@ pub(super) struct Ghost<S> {
     /// The last correction that was taken.
     pub(super) corrections: u64,
     /// True if it was predicted in the last frame.
-    is_predicted: bool,
+    pub(super) is_predicted: bool,
     /// The states of the last two frames without smoothing, with their times in seconds.
     last: Option<(f64, S)>,
     before_last: Option<(f64, S)>,

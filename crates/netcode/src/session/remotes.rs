@@ -10,7 +10,7 @@ use crate::interpolation::{Interpolated, InterpolationConfig, Shown};
 use crate::prediction::Game;
 use crate::receiver::Update;
 use crate::world::Kind;
-use crate::{EntityId, Tick, TickTime};
+use crate::{EntityId, Tick};
 
 /// The entities of one kind, interpolated. Give it every update that the client polls, then draw what [`show`](Self::show) gives.
 ///
@@ -54,10 +54,12 @@ use crate::{EntityId, Tick, TickTime};
 /// ```
 #[derive(Debug)]
 pub struct Remotes<S> {
-    kind: Kind<S>,
-    config: InterpolationConfig,
-    distance: fn(&S, &S) -> f32,
+    pub(super) kind: Kind<S>,
+    pub(super) config: InterpolationConfig,
+    pub(super) distance: fn(&S, &S) -> f32,
     entities: BTreeMap<EntityId, Remote<S>>,
+    /// Spawns of the client's own steps, by the names in the scene.
+    pub(super) spawned: BTreeMap<EntityId, Ghost<S>>,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,7 @@ impl<S: State> Remotes<S> {
             config,
             distance,
             entities: BTreeMap::new(),
+            spawned: BTreeMap::new(),
         }
     }
 
@@ -86,12 +89,17 @@ impl<S: State> Remotes<S> {
                 let Some(state) = client.receiver().state_at(self.kind, entity, tick) else {
                     return;
                 };
-                let smoothing = self.config.smoothing;
-                let remote = self.entities.entry(entity).or_insert_with(|| Remote {
-                    states: Interpolated::new(self.config, self.distance),
-                    gone_at: None,
-                    ghost: Ghost::new(smoothing),
-                });
+                if !self.entities.contains_key(&entity) {
+                    let remote = Remote {
+                        states: Interpolated::new(self.config, self.distance),
+                        gone_at: None,
+                        ghost: self.ghost_of(client, entity),
+                    };
+                    self.entities.insert(entity, remote);
+                }
+                let Some(remote) = self.entities.get_mut(&entity) else {
+                    return;
+                };
                 remote.gone_at = None;
                 remote.states.handle_state(tick, state);
             }
@@ -127,7 +135,7 @@ impl<S: State> Remotes<S> {
             self.entities
                 .retain(|_, remote| remote.gone_at.is_none_or(|gone| gone > time.tick));
         }
-        let (distance, play_time) = (self.distance, client.clock().play_time());
+        let (distance, seconds) = (self.distance, client.play_seconds());
         self.entities
             .iter_mut()
             .filter(move |(entity, _)| Some(**entity) != own)
@@ -139,8 +147,6 @@ impl<S: State> Remotes<S> {
                         .ghost
                         .handle_correction(change.number, change.of(*entity), distance);
                 }
-                let seconds =
-                    play_time.map_or(0.0, TickTime::ticks) * f64::from(client.tick_seconds());
                 Some((
                     *entity,
                     remote.ghost.show(seconds, shown, predicted, distance),
@@ -151,6 +157,10 @@ impl<S: State> Remotes<S> {
     fn retire(&mut self, entity: EntityId, tick: Tick) {
         if let Some(remote) = self.entities.get_mut(&entity) {
             remote.gone_at = Some(tick);
+            // It was shown where it would be by now, and by now it is gone.
+            if remote.ghost.is_predicted {
+                self.entities.remove(&entity);
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use super::delayed::Delayed;
 use super::guest::{Guest, PLAYER_WEIGHT};
 use super::{PacketError, SessionConfig};
 use crate::inputs::{InputCounters, InputForTick};
-use crate::prediction::{Candidate, Game, Scene};
+use crate::prediction::{Candidate, Game, NamedSpawn, Scene, SpawnKey};
 use crate::replication::ClientView;
 use crate::scheduler::TickScheduler;
 use crate::world::{ClientId, INPUT_BYTES_MAX, Kind, KindId, Kinds, World};
@@ -61,6 +61,8 @@ pub struct Server<G: Game> {
     played: Vec<(EntityId, ClientId)>,
     /// The scene's entities while it is made.
     joining: Vec<(EntityId, KindId, Option<ClientId>)>,
+    /// The entities that players' steps spawned in the last tick.
+    spawned: Vec<Spawned>,
     /// The tick that was simulated and is not committed.
     open: Option<(Tick, Instant)>,
     /// The next client whose packets of the committed tick are polled.
@@ -87,6 +89,7 @@ where
             scene: Scene::new(Arc::clone(world.kinds()), kind),
             played: Vec::new(),
             joining: Vec::new(),
+            spawned: Vec::new(),
             open: None,
             sending: None,
             delayed: (delay > 0).then(|| Box::new(Delayed::new(&world, delay as u32))),
@@ -277,6 +280,7 @@ where
         // A server simulates each tick once.
         self.scene.step(rules, due.tick, true);
         self.scene.write_back(&mut self.world);
+        self.make_spawns();
         for (player, event) in self.scene.drain_events() {
             let found = self
                 .played
@@ -293,6 +297,36 @@ where
         }
         self.open = Some((due.tick, due.due));
         Some(due.tick)
+    }
+
+    /// Returns the entities that the players' steps spawned in the tick that was simulated last, in the order of players. The game may change or despawn them before
+    /// it [commits](Self::commit): who fired sees one that is despawned fade.
+    pub fn spawned(&self) -> &[Spawned] {
+        &self.spawned
+    }
+
+    /// Makes entities of what the steps of the tick spawned.
+    fn make_spawns(&mut self) {
+        self.spawned.clear();
+        for new in self.scene.take_spawns() {
+            let NamedSpawn { key, kind, .. } = new;
+            let found = self
+                .played
+                .binary_search_by_key(&new.player, |(entity, _)| *entity);
+            let Some((_, client)) = found.ok().and_then(|found| self.played.get(found)) else {
+                continue;
+            };
+            let made = self.world.spawn_keyed(kind, &new.row, *client, key);
+            // A world that is full has no room for it, and whoever fired sees it fade.
+            if let Ok(entity) = made {
+                self.spawned.push(Spawned {
+                    client: *client,
+                    entity,
+                    kind,
+                    key,
+                });
+            }
+        }
     }
 
     /// Puts players with their inputs, and what they are simulated with, into the scene: in the order of entities, which is the same on every machine.
@@ -344,7 +378,7 @@ where
                     kinds,
                     entity: member.entity,
                     kind: member.kind,
-                    row: self.scene.row_in(self.scene.rows(), member),
+                    row: self.scene.row_of(member),
                 };
                 rules.predicts(&own, &candidate).is_some()
             });
@@ -415,6 +449,19 @@ where
     pub fn slipped(&self) -> u64 {
         self.scheduler.slipped()
     }
+}
+
+/// An entity that a player's step spawned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spawned {
+    /// The client whose player did; it owns the entity.
+    pub client: ClientId,
+    /// The entity.
+    pub entity: EntityId,
+    /// Its kind.
+    pub kind: KindId,
+    /// The key by which the client knows it.
+    pub key: SpawnKey,
 }
 
 /// The world that a client sees.

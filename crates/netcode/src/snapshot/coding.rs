@@ -7,6 +7,7 @@ use muse_wire::range::{BitModel, Decoder, Encoder, SignedModel, UnsignedModel};
 
 use crate::coder::{Models, References, RowError};
 use crate::events::{Content, EVENT_BYTES_MAX, Event, EventClass, Pending, Read};
+use crate::prediction::{SPAWNS_PER_STEP_MAX, SpawnKey};
 use crate::world::{ClientId, INPUT_BYTES_MAX, KindId, Kinds, PARTS_MAX};
 use crate::{EntityId, Tick};
 
@@ -68,6 +69,7 @@ pub(crate) struct Coding {
     has_parent: BitModel,
     has_entity: BitModel,
     is_void: BitModel,
+    has_key: BitModel,
     first_generation: BitModel,
     gap: UnsignedModel,
     age: UnsignedModel,
@@ -100,6 +102,7 @@ impl Coding {
             has_parent: unlikely,
             has_entity: BitModel::new(),
             is_void: unlikely,
+            has_key: unlikely,
             first_generation: BitModel::new(),
             gap: UnsignedModel::new(),
             age: UnsignedModel::new(),
@@ -222,6 +225,39 @@ impl Coding {
         let entity = EntityId::new(index, generation)?;
         self.entity = index;
         Some(Identity { entity, kind, part })
+    }
+
+    /// For entities that somebody owns, and their owner alone: the key of the step that spawned them.
+    pub(crate) fn encode_key(
+        &mut self,
+        encoder: &mut Encoder<'_>,
+        key: Option<SpawnKey>,
+        tick: Tick,
+    ) {
+        encoder.bit(key.is_some(), &mut self.has_key);
+        let Some(key) = key else { return };
+        let age = u32::try_from(tick - key.tick).unwrap_or(0);
+        self.number.encode(encoder, age);
+        encoder.even(u32::from(key.ordinal), ORDINAL_BITS);
+    }
+
+    /// `Err` if it is of a tick before the first.
+    pub(crate) fn decode_key(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+        tick: Tick,
+    ) -> Result<Option<SpawnKey>, RowError> {
+        if !decoder.bit(&mut self.has_key) {
+            return Ok(None);
+        }
+        let age = self.number.decode(decoder);
+        let ordinal = decoder.even(ORDINAL_BITS) as u8;
+        let tick = tick
+            .0
+            .checked_sub(age)
+            .map(Tick)
+            .ok_or(RowError::OutOfRange)?;
+        Ok(Some(SpawnKey { tick, ordinal }))
     }
 
     /// For kinds that have inputs: the input, if it changed since the baseline.
@@ -456,3 +492,4 @@ const PART_BITS: u32 = PARTS_MAX.ilog2();
 const GENERATION_BITS: u32 = 12;
 const INPUT_LENGTH_BITS: u32 = (INPUT_BYTES_MAX + 1).ilog2();
 const CLASS_BITS: u32 = 2;
+const ORDINAL_BITS: u32 = SPAWNS_PER_STEP_MAX.ilog2();

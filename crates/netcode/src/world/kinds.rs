@@ -183,6 +183,12 @@ impl Kinds {
         self.at(kind.place()).typed.id == TypeId::of::<S>()
     }
 
+    /// The first main kind of a type of state.
+    pub(crate) fn main_of(&self, state: TypeId) -> Option<KindId> {
+        let is_its = |kind: &&Declared| kind.typed.id == state && kind.part == MAIN;
+        Some(self.list.iter().find(is_its)?.id)
+    }
+
     /// True if two states of a kind differ beyond the tolerance of their fields.
     pub(crate) fn differ(&self, kind: KindId, one: &[i32], other: &[i32]) -> bool {
         one != other && (self.at(kind.place()).typed.differ)(one, other)

@@ -147,6 +147,8 @@ impl World {
             children: 0,
             parts: [NONE; PARTS_MAX],
             input: Vec::new(),
+            // The past is for those who own nothing.
+            spawn_key: None,
         };
         let index = entity.index() as usize;
         while self.entities.len() <= index {

@@ -8,7 +8,6 @@ use muse::wire::Instant;
 
 use super::figures::WALKED_MAX;
 use super::{NetStatistics, Player};
-use crate::TICK_SECONDS;
 use crate::ball::SPEED_MAX;
 use crate::messages::ToPlayer;
 use crate::rules::Effect;
@@ -90,6 +89,8 @@ pub struct BoltShown {
     pub bolt: Bolt,
     /// Its position.
     pub position: [f32; 3],
+    /// The share of it that is there: less than 1 while it fades because the server does not know of it.
+    pub share: f32,
 }
 
 /// The ball.
@@ -315,16 +316,19 @@ impl Player {
     /// One's own at the instant of oneself, others' at the instant of others.
     fn show_bolts(&mut self, time: TickTime, shown: TickTime) {
         self.frame.bolts.clear();
-        let own = self.client.player().map(EntityId::bits);
+        let (client, own, kind) = (&self.client, self.slot, self.kinds.bolt);
         let seen = &mut self.seen;
         let bolts = &mut self.frame.bolts;
         self.bolts.retain(|entity, known| {
-            let ticks = match Some(known.state.owner) == own {
+            let is_own = own.is_some() && known.state.slot() == own;
+            let ticks = match is_own {
                 true => time.ticks(),
                 false => shown.ticks(),
             };
             let over = known.gone.is_some_and(|gone| f64::from(gone.0) <= ticks);
-            let position = known.state.at(ticks).into();
+            let adopted = client.adopted(kind, *entity).filter(|_| is_own);
+            let bolt = adopted.unwrap_or_else(|| known.state.clone());
+            let position = bolt.at(ticks).into();
             if over {
                 seen.push(Seen::Burst {
                     weapon: known.state.weapon,
@@ -333,23 +337,20 @@ impl Player {
             } else if ticks >= f64::from(known.state.born) {
                 bolts.push(BoltShown {
                     entity: Some(*entity),
-                    bolt: known.state.clone(),
+                    bolt,
                     position,
+                    share: 1.0,
                 });
             }
             !over
         });
-        let young = |bolt: &Bolt| time.ticks() - f64::from(bolt.born) < OWN_TICKS_MAX;
-        self.own_bolts.retain(young);
-        for bolt in &self.own_bolts {
+        for spawn in client.spawns(kind) {
             bolts.push(BoltShown {
                 entity: None,
-                bolt: bolt.clone(),
-                position: bolt.at(time.ticks()).into(),
+                position: spawn.state.at(time.ticks()).into(),
+                bolt: spawn.state,
+                share: spawn.share,
             });
         }
     }
 }
-
-/// Ticks after which a bolt that the server has not told of is believed to be none.
-const OWN_TICKS_MAX: f64 = 1.0 / TICK_SECONDS as f64;

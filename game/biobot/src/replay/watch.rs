@@ -286,6 +286,7 @@ impl Recording {
                             entity: Some(entity),
                             position: bolt.at(ticks).into(),
                             bolt,
+                            share: 1.0,
                         });
                     }
                 }

@@ -55,6 +55,7 @@ impl Combat {
 impl Stage {
     /// Handles the events of the robots' steps of this tick.
     pub(super) fn handle_effects(&mut self) {
+        self.launch_bolts();
         for (client, effect) in std::mem::take(&mut self.raised) {
             match effect {
                 Effect::Fired {
@@ -71,34 +72,14 @@ impl Stage {
     }
 
     fn shoot(&mut self, client: ClientId, weapon: u8, origin: Vec3, look: (f32, f32), aiming: f32) {
-        // A command that was only repeated moves a robot on, but does not shoot.
-        let taken = self
-            .server
-            .input(client)
-            .filter(|taken| taken.is_received());
-        let (Some(command), Some(slot)) = (taken.map(|taken| taken.input()), self.slot_of(client))
+        let constants = weapons::weapon(weapon);
+        let (Some(command), Some(slot), Sort::Hitscan) =
+            (self.received(client), self.slot_of(client), constants.sort)
         else {
             return;
         };
-        let Some(own) = self.seats[slot].robot else {
-            return;
-        };
-        let constants = weapons::weapon(weapon);
         let towards: Vec<Vec3> =
             weapons::pellets(weapon, look, aiming, (self.tick, slot as u8)).collect();
-        if constants.sort == Sort::Projectile {
-            for way in towards {
-                let bolt = Bolt {
-                    owner: own.bits(),
-                    weapon,
-                    position: (origin + way * MUZZLE).into(),
-                    velocity: (way * constants.speed).into(),
-                    born: self.tick.0,
-                };
-                self.spawn_bolt(bolt);
-            }
-            return;
-        }
         let admission = self.admit(client, slot, &command);
         let mut hits: Vec<(Hit, u8)> = Vec::new();
         let except = self.not_hit_by(Some(slot as u8));
@@ -118,6 +99,31 @@ impl Stage {
         }
         for (hit, damage) in hits {
             self.strike(slot, weapon, &hit, damage, origin);
+        }
+    }
+
+    /// Returns the command of this tick. One that was only repeated moves a robot on, but does not shoot.
+    fn received(&self, client: ClientId) -> Option<Command> {
+        let taken = self.server.input(client)?;
+        taken.is_received().then(|| taken.input())
+    }
+
+    /// Lets the bolts fly that the players' steps have spawned, as far as they may.
+    fn launch_bolts(&mut self) {
+        for spawned in self.server.spawned().to_vec() {
+            let bolt = self.server.world().state(self.kinds.bolt, spawned.entity);
+            let room = self.combat.bolts.len() < BOLTS_MAX;
+            match bolt.filter(|_| room && self.received(spawned.client).is_some()) {
+                Some(bolt) => self.combat.bolts.push(Flying {
+                    entity: spawned.entity,
+                    slot: bolt.slot(),
+                    bolt,
+                }),
+                None => {
+                    // It was spawned in this tick, and nobody has despawned it.
+                    let _ = self.server.world_mut().despawn(spawned.entity);
+                }
+            }
         }
     }
 
@@ -335,13 +341,6 @@ impl Stage {
         if self.combat.bolts.len() >= BOLTS_MAX {
             return;
         }
-        let owner = EntityId::from_bits(bolt.owner);
-        let slot = self
-            .seats
-            .iter()
-            .find(|seat| seat.robot == Some(owner))
-            .map(|seat| seat.slot);
-        let slot = slot.filter(|_| bolt.weapon < ENEMY_BOLT);
         if let Ok(entity) = self.server.world_mut().spawn(self.kinds.bolt, &bolt) {
             // On its grid, as everybody knows it.
             let bolt = self
@@ -349,6 +348,7 @@ impl Stage {
                 .world()
                 .state(self.kinds.bolt, entity)
                 .unwrap_or(bolt);
+            let slot = bolt.slot();
             self.combat.bolts.push(Flying { entity, bolt, slot });
         }
     }
@@ -493,8 +493,6 @@ fn bolt_radius(weapon: u8) -> f32 {
     }
 }
 
-/// The distance before the eye at which a bolt appears.
-const MUZZLE: f32 = 0.5;
 /// Ticks until a robot comes back: 4 s.
 const RESPAWN_TICKS: u32 = 4 * TICKS_PER_SECOND;
 const KILL_POINTS: i16 = 100;

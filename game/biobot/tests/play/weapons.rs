@@ -139,3 +139,37 @@ fn what_is_launched_flies_and_bursts() {
     assert!((200..330).contains(&shown), "{shown}");
     assert_eq!((bursts, frames), (1, 0), "one bolt, never shown twice");
 }
+
+/// The command to fire is lost, so the server's robot does not fire: the bolt flies on the screen until that is known, and fades.
+#[test]
+fn a_launch_that_the_server_denies_fades() {
+    let mut table = Table::near(yard("cooperative", ""), 1);
+    table.begin();
+    table.run(40, |_, _| pressed(false, 2));
+    let (mut shown, mut least, mut taken_back) = (0, 1.0_f32, 0);
+    for turn in 0..400 {
+        table.guests[0].cut = turn < 60;
+        table.step(&mut |_, _| Command {
+            pitch: 0.1,
+            ..pressed(turn < 8, 0)
+        });
+        let now = table.now;
+        let frame = table.guests[0].player.frame(now);
+        assert!(frame.bolts.len() <= 1);
+        for bolt in &frame.bolts {
+            assert_eq!(bolt.entity, None, "the server knows of none");
+            shown += 1;
+            least = least.min(bolt.share);
+        }
+        let cancelled = |seen: &&Seen| matches!(seen, Seen::Cancelled { .. });
+        taken_back += frame.seen.iter().filter(cancelled).count();
+    }
+    let robot = table.robot(0);
+    assert_eq!((robot.weapon, robot.rounds(), robot.shots), (2, 4, 0));
+    // 300 ms without the server, and the time to fade, in frames of 5 ms.
+    assert!(
+        (60..150).contains(&shown) && least < 0.1,
+        "{shown}, {least}"
+    );
+    assert_eq!(taken_back, 1);
+}

@@ -94,19 +94,21 @@ export class Actors {
     for (const view of moment.bolts) {
       let root = this.bolts.get(view.entity);
       if (root === undefined) {
-        root = this.makeBolt(view, moment);
+        root = this.makeBolt(view);
         this.bolts.set(view.entity, root);
         this.scene.add(root);
       }
       root.position.set(...view.position);
+      // What fades shrinks away: bolts share their material.
+      root.scale.setScalar(Math.max(view.share, 0.001));
       const [x, y, z] = view.velocity;
       root.lookAt(view.position[0] + x, view.position[1] + y, view.position[2] + z);
     }
     forget(this.bolts, new Set(moment.bolts.map((bolt) => bolt.entity)), (root) => this.scene.remove(root));
   }
 
-  private makeBolt(bolt: BoltView, moment: Moment): Group {
-    const colour = boltColour(bolt, moment);
+  private makeBolt(bolt: BoltView): Group {
+    const colour = boltColour(bolt);
     const width = BOLT_SIZES[bolt.weapon] ?? 0.12;
     const geometry = new Shape().box([width, width, width * 4], colour, { glow: 1 }).box([width * 0.5, width * 0.5, width * 5], 0xffffff, { glow: 1 }).build();
     const root = new Group();
@@ -118,10 +120,9 @@ export class Actors {
 }
 
 /** A player's bolt has the player's colour, an enemy's is red, the boss's orange. */
-export function boltColour(bolt: BoltView, moment: Moment): number {
+export function boltColour(bolt: BoltView): number {
   if (bolt.weapon >= ENEMY_BOLT) return bolt.weapon === ENEMY_BOLT + 3 ? BOSS_GLOW : ENEMY_GLOW;
-  const owner = moment.robots.find((robot) => robot.entity === bolt.owner);
-  return playerColour(owner?.slot ?? 0);
+  return playerColour(bolt.owner);
 }
 
 function forget<Shown>(shown: Map<number, Shown>, present: ReadonlySet<number>, leave: (gone: Shown) => void): void {

@@ -1,7 +1,7 @@
 //! The places of everything in a frame. The same as `game/web/src/frame.ts`.
 
 /// Of all of this: a page of another version does not read the frame.
-pub const LAYOUT_VERSION: u32 = 2;
+pub const LAYOUT_VERSION: u32 = 3;
 
 /// Sections in their order, with the floats of a record.
 pub const SECTIONS: [(&str, usize); 8] = [
@@ -171,9 +171,9 @@ pub mod device {
 
 /// Something that flies.
 pub mod bolt {
-    /// Its entity.
+    /// Its entity; 0 for one's own, which are told apart by when they were born.
     pub const ID: usize = 0;
-    /// Owner.
+    /// Slot of the player who fired it; for an enemy's its entity.
     pub const OWNER: usize = 1;
     /// Weapon.
     pub const WEAPON: usize = 2;
@@ -191,8 +191,10 @@ pub mod bolt {
     pub const VZ: usize = 8;
     /// Born.
     pub const BORN: usize = 9;
+    /// 1, and less while it fades because the server does not know of it.
+    pub const SHARE: usize = 10;
     /// Floats of a record.
-    pub const STRIDE: usize = 10;
+    pub const STRIDE: usize = 11;
 }
 
 /// Something that happened, told once.

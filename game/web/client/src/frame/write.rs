@@ -73,8 +73,13 @@ pub fn write(
         let at = spec.place() + glam::Vec3::from(shown.offset);
         write_device(record, shown, at.into());
     });
+    let own_slot = frame.own.as_ref().map(|own| own.robot.slot);
     floats.section(3, &frame.bolts, |record, shown| {
         write_bolt(record, shown, frame.time.ticks());
+        if own_slot.is_some() && shown.bolt.slot() == own_slot {
+            // The page must not see that the server's takes the place of one that was predicted.
+            record[bolt::ID] = 0.0;
+        }
     });
     floats.section(4, happenings.of(frame, level), |record, effect| {
         record.copy_from_slice(effect);
@@ -153,6 +158,7 @@ fn write_bolt(record: &mut [f32], shown: &BoltShown, ticks: f64) {
     let soon = (it.after(seconds + TICK_SECONDS) - it.after(seconds)) / TICK_SECONDS;
     record[bolt::VX..=bolt::VZ].copy_from_slice(&soon.to_array());
     record[bolt::BORN] = it.born as f32;
+    record[bolt::SHARE] = shown.share;
 }
 
 fn write_ball(record: &mut [f32], shown: &BallShown, frame: &Frame) {
