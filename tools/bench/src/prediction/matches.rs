@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muse_biobot::bots::Brain;
 use muse_biobot::table::{Seats, Table};
 use muse_biobot::{Command, Level, Player, Stage, StageConfig};
-use muse_netcode::PacketError;
+use muse_netcode::{ClientId, PacketError};
 use muse_netem::{Conditions, Jitter};
 use muse_wire::{Duration, Instant};
 use serde::Serialize;
@@ -57,6 +57,8 @@ pub(super) struct OthersTouches {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct OwnRobot {
     pub(super) answers: u64,
+    /// Answers that are left out because an input had not come in time.
+    pub(super) late: u64,
     pub(super) wrong: u64,
     pub(super) worst_cm: f64,
 }
@@ -81,6 +83,7 @@ impl Figures {
         let excesses = [self.others.worst_excess_m, other.others.worst_excess_m];
         self.others.worst_excess_m = excesses.into_iter().flatten().reduce(f64::max);
         self.own_robot.answers += other.own_robot.answers;
+        self.own_robot.late += other.own_robot.late;
         self.own_robot.wrong += other.own_robot.wrong;
         self.own_robot.worst_cm = self.own_robot.worst_cm.max(other.own_robot.worst_cm);
         self.handover.count += other.handover.count;
@@ -116,8 +119,8 @@ impl Figures {
             self.ball_smoothing_cm
         );
         println!(
-            "  own robot beside the ball, no contact    {:6} answers, {} wrong, {:.1} cm at most",
-            own_robot.answers, own_robot.wrong, own_robot.worst_cm
+            "  own robot beside the ball, no contact    {:6} answers, {} wrong, {:.1} cm at most; {} after late inputs",
+            own_robot.answers, own_robot.wrong, own_robot.worst_cm, own_robot.late
         );
         println!(
             "  from interpolated to predicted and back  {:6} times, {} frames, {:.2} cm a frame at most",
@@ -175,6 +178,7 @@ struct Bots {
     brains: Vec<Brain>,
     commands: Vec<Command>,
     seats: Vec<Seat>,
+    clients: Vec<ClientId>,
     truth: Truth,
     steps: u32,
 }
@@ -186,6 +190,7 @@ impl Bots {
             brains: (0..PLAYERS).map(brain).collect(),
             commands: vec![Command::default(); usize::from(PLAYERS)],
             seats: seats(table),
+            clients: table.guests.iter().map(|guest| guest.client).collect(),
             truth: Truth::default(),
             steps: 0,
         }
@@ -262,7 +267,12 @@ impl Bots {
         let Some(metres) = answer.own else {
             return;
         };
-        if self.truth.in_contact(slot, told, CONTACT_GAP) {
+        if self.truth.in_contact(slot, told.clone(), CONTACT_GAP) {
+            return;
+        }
+        if self.truth.was_late(slot, told) {
+            // The server has to guess then.
+            figures.late += 1;
             return;
         }
         figures.answers += 1;
@@ -296,7 +306,7 @@ impl Seats for Bots {
     }
 
     fn handle_tick(&mut self, stage: &Stage) {
-        self.truth.note(stage);
+        self.truth.note(stage, &self.clients);
     }
 }
 

@@ -59,6 +59,8 @@ struct Look<S> {
     /// As it is interpolated, and whether its next state was there.
     interpolated: Option<(S, bool)>,
     is_predicted: bool,
+    /// Metres a second that it moves by itself.
+    velocity: Option<Vec3>,
 }
 
 /// A step from one frame to the next, beside the entity's own motion, in metres for a frame of a 60th of a second.
@@ -137,31 +139,45 @@ impl<S: Moved> Sight<S> {
             shown: shown.clone(),
             interpolated,
             is_predicted: predicted.is_some(),
+            velocity: None,
         };
         let last = self.last.replace(look)?;
-        let look = self.last.as_ref()?;
+        let look = self.last.as_mut()?;
         let begins = last.is_predicted != look.is_predicted;
         if begins {
             self.switched = Some(now);
         }
-        let own = match &predicted {
-            Some(state) => motion(&raw(client, place, last.time)?, state)?,
-            None => match (&last.interpolated, &look.interpolated) {
-                (Some((from, false)), Some((to, false))) => motion(from, to)?,
-                _ => return None,
-            },
-        };
         let seconds = now.saturating_since(last.now).as_secs_f64() as f32;
+        let own = match &predicted {
+            Some(state) => raw(client, place, last.time).and_then(|from| motion(&from, state)),
+            None => interpolated_motion(&last, look),
+        };
+        look.velocity = own.map(|own| own / seconds);
+        // In the frame in which it goes over, it still moves as it did before.
+        let own = match (begins, look.is_predicted) {
+            (false, _) => own?,
+            (true, true) => interpolated_motion(&last, look)?,
+            (true, false) => last.velocity? * seconds,
+        };
         let beside = (motion(&last.shown, shown)? - own).length() * FRAME_SECONDS / seconds;
+        let is_predicted = look.is_predicted;
         // Corrections are hidden at a speed of their own.
         let calm = since(now, self.corrected) > CALM + since(now, self.switched);
         let goes_over = calm && since(now, self.switched) < HANDOVER;
         Some(Step {
             beside,
-            is_predicted: look.is_predicted,
+            is_predicted,
             goes_over,
             begins,
         })
+    }
+}
+
+/// The way between two frames as it is interpolated; `None` if a state was overdue.
+fn interpolated_motion<S: Moved>(last: &Look<S>, look: &Look<S>) -> Option<Vec3> {
+    match (&last.interpolated, &look.interpolated) {
+        (Some((from, false)), Some((to, false))) => motion(from, to),
+        _ => None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use glam::Vec3;
 use muse_biobot::ball::KICK_REACH;
 use muse_biobot::{BALL_RADIUS, Ball, ROBOT_HEIGHT, ROBOT_RADIUS, Robot, Stage};
-use muse_netcode::Tick;
+use muse_netcode::inputs::InputForTick;
+use muse_netcode::{ClientId, Tick};
 
 /// Everything that the server said, from a tick on.
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub(super) struct Truth {
 struct Moment {
     ball: Ball,
     robots: Vec<Robot>,
+    /// Slots of players whose input for the tick had not come in time.
+    late: Vec<u8>,
 }
 
 /// Ticks in which a player touched the ball, one soon after the other.
@@ -29,7 +32,7 @@ pub(super) struct Touch {
 
 impl Truth {
     /// The stage has made a tick.
-    pub(super) fn note(&mut self, stage: &Stage) {
+    pub(super) fn note(&mut self, stage: &Stage, clients: &[ClientId]) {
         let Some(ball) = stage.ball() else {
             return;
         };
@@ -38,10 +41,19 @@ impl Truth {
         let robots = world
             .entities()
             .filter_map(|entity| world.state(kind, entity));
+        let is_late = |(_, client): &(u8, &ClientId)| {
+            let input = stage.server().input(**client);
+            !matches!(input, Some(InputForTick::Received(_)))
+        };
         self.first.get_or_insert(stage.tick());
         self.moments.push(Moment {
             ball,
             robots: robots.collect(),
+            late: (0..)
+                .zip(clients)
+                .filter(is_late)
+                .map(|(slot, _)| slot)
+                .collect(),
         });
     }
 
@@ -51,6 +63,12 @@ impl Truth {
             let own = moment.robots.iter().find(|robot| robot.slot == slot);
             own.is_none_or(|own| gap(own, &moment.ball) <= within)
         })
+    }
+
+    /// True if an input of a player had not come in time for one of these ticks.
+    pub(super) fn was_late(&self, slot: u8, ticks: RangeInclusive<u32>) -> bool {
+        let mut moments = ticks.filter_map(|tick| self.at(tick));
+        moments.any(|moment| moment.late.contains(&slot))
     }
 
     /// True if anybody but the player of a slot was within so many metres of the ball after one of these ticks.
