@@ -63,7 +63,7 @@ enum Benchmark {
     Rollback(rollback::Arguments),
     /// Bytes and CPU time of replication: 1,000 bodies that all move, and crowds.
     Netcode(netcode::Arguments),
-    /// What players of Biobot's ball predict wrongly and see of it, and the cost of a rollback.
+    /// Wrong predictions of players of Biobot's ball, as they are seen, and the cost of a rollback.
     Prediction(prediction::Arguments),
     /// The load that a master carries: sessions, tickets, sign-ins, matching.
     Master(master::Arguments),

@@ -127,5 +127,5 @@ fn bars(figures: &Figures) -> Vec<Bar> {
     ]
 }
 
-/// What a ball that was corrected moves in a frame beside its own motion: 10 m/s at 60 frames a second, and a bit for its grid.
+/// Centimetres that a ball that was corrected moves in a frame beside its own motion: 10 m/s at 60 frames a second, and a bit for its grid.
 const SMOOTHING_CM_MAX: f64 = 17.0;

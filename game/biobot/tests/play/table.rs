@@ -1,4 +1,4 @@
-//! What tests ask of a match in one program, beside what [`muse_biobot::table`] has.
+//! A match in one program with questions that tests ask of it, on [`muse_biobot::table`].
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::seat::{Answer, CONTACT_GAP, Seat};
 use super::truth::{Touch, Truth};
 
-/// What eight players predicted and saw, in one match or several.
+/// Predictions and views of eight players, in one match or several.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Figures {
     pub(super) player_seconds: f64,
@@ -33,6 +33,8 @@ pub(super) struct OwnTouches {
     pub(super) count: u64,
     /// Those after which the ball was corrected by more than 10 cm.
     pub(super) corrected: u64,
+    /// Touches that are left out because somebody else touched the ball when the player could not know it yet.
+    pub(super) others_unknown: u64,
 }
 
 impl OwnTouches {
@@ -63,7 +65,7 @@ pub(super) struct OwnRobot {
     pub(super) worst_cm: f64,
 }
 
-/// What goes over from interpolated to predicted or back.
+/// Entities that go over from interpolated to predicted or back.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Handover {
     pub(super) count: u64,
@@ -77,6 +79,7 @@ impl Figures {
         self.player_seconds += other.player_seconds;
         self.own_touches.count += other.own_touches.count;
         self.own_touches.corrected += other.own_touches.corrected;
+        self.own_touches.others_unknown += other.own_touches.others_unknown;
         self.others.corrections += other.others.corrections;
         self.others.beyond += other.others.beyond;
         self.others.worst_m = self.others.worst_m.max(other.others.worst_m);
@@ -107,8 +110,8 @@ impl Figures {
             self.player_seconds / f64::from(PLAYERS)
         );
         println!(
-            "  own touches, nobody else within 2 m      {:6}, {} corrected by more than 10 cm",
-            own_touches.count, own_touches.corrected
+            "  own touches, nobody else within 2 m      {:6}, {} corrected by more than 10 cm; {} besides, with a touch of others not known yet",
+            own_touches.count, own_touches.corrected, own_touches.others_unknown
         );
         println!(
             "  corrections after touches of others      {:6}, {} beyond the bound, {:.2} m at most",
@@ -196,7 +199,7 @@ impl Bots {
         }
     }
 
-    /// What was seen before the match had begun does not count.
+    /// Forgets everything from before the match had begun.
     fn begin(&mut self, table: &Table) {
         self.seats = seats(table);
         self.truth = Truth::default();
@@ -241,6 +244,16 @@ impl Bots {
         let Some(worst) = changes.map(|change| change.metres).reduce(f32::max) else {
             return;
         };
+        let last = told.iter().map(|answer| answer.newest.0).max();
+        let start = ticks.start().saturating_sub(UNKNOWN_TICKS);
+        if self
+            .truth
+            .others_touch(slot, start..=last.unwrap_or(*ticks.end()))
+        {
+            // The ball was not where the player saw it, or not for long: that is judged by what others did.
+            figures.others_unknown += 1;
+            return;
+        }
         figures.count += 1;
         figures.corrected += u64::from(worst > CORRECTED_METRES);
     }
@@ -321,9 +334,11 @@ const STEPS_PER_SECOND: u32 = 200;
 const STEPS_PER_FRAME: u32 = 3;
 /// Seconds until the match is under way.
 const BEGIN_SECONDS: u32 = 10;
-/// What the transport adds to a datagram.
+/// Bytes that the transport adds to a datagram.
 const DATAGRAM_BYTES: u64 = 28;
 /// Nobody else is as near to the ball when a touch is one's own alone.
 const NEAR_METRES: f32 = 2.0;
+/// Ticks of which a player does not know yet when they touch the ball.
+const UNKNOWN_TICKS: u32 = 12;
 /// A correction that counts.
 const CORRECTED_METRES: f32 = 0.1;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::statistics::{Figure, quantile};
 
-/// What rollbacks of twelve ticks with eight robots and the ball cost.
+/// The cost of rollbacks of twelve ticks with eight robots and the ball.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Cost {
     pub(super) rollbacks: usize,

@@ -34,7 +34,7 @@ pub(super) struct Answer {
     pub(super) own: Option<f32>,
 }
 
-/// What an answer changed of the ball.
+/// The difference that an answer made to the ball.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BallChange {
     /// Metres by which the newest place changed.
@@ -161,7 +161,7 @@ impl Seat {
     }
 }
 
-/// What a player predicts: the newest states, and those of the ticks before of its own robot and the ball.
+/// The predictions of a player: the newest states, and those of the ticks before of its own robot and the ball.
 struct Prediction {
     newest: Tick,
     robots: BTreeMap<EntityId, Robot>,

@@ -116,7 +116,7 @@ impl<S: Moved> Sight<S> {
         }
     }
 
-    /// What was predicted of it was wrong.
+    /// A prediction of it was wrong.
     pub(super) const fn corrected(&mut self, now: Instant) {
         self.corrected = Some(now);
     }
