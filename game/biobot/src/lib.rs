@@ -22,6 +22,8 @@ pub mod replay;
 mod rules;
 pub mod stage;
 mod states;
+#[cfg(feature = "table")]
+pub mod table;
 pub mod weapons;
 
 pub use command::{Command, Place};

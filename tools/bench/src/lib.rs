@@ -1,7 +1,7 @@
 //! `muse bench`: measures Muse and its peers in one run on this machine, alternating, and says how they compare.
 //!
 //! `transport` runs the workloads W1 to W4, `connections` a crowd, `flood` a crowd under a flood of handshakes, `hostile` attacks of every other kind, `relay` a relay under load,
-//! `cubes` the snapshot coder, `netcode` replication, `cost` counts instructions. The flow of a measurement is in `transport`; one run of one library is
+//! `cubes` the snapshot coder, `netcode` replication, `prediction` what players predict and see, `cost` counts instructions. The flow of a measurement is in `transport`; one run of one library is
 //! in `measure`; what a run is made of is in the modules that `measure` uses.
 
 mod build;
@@ -20,6 +20,7 @@ mod matches;
 mod measure;
 mod muse_role;
 mod netcode;
+mod prediction;
 mod proxy;
 mod relay;
 mod relay_v1;
@@ -62,6 +63,8 @@ enum Benchmark {
     Rollback(rollback::Arguments),
     /// Bytes and CPU time of replication: 1,000 bodies that all move, and crowds.
     Netcode(netcode::Arguments),
+    /// Wrong predictions of players of Biobot's ball, as they are seen, and the cost of a rollback.
+    Prediction(prediction::Arguments),
     /// The load that a master carries: sessions, tickets, sign-ins, matching.
     Master(master::Arguments),
     /// The cost of a match of Biobot to a server, and to each player in bytes.
@@ -81,6 +84,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Benchmark::Cubes(arguments) => cubes::run(arguments),
         Benchmark::Rollback(arguments) => rollback::run(arguments),
         Benchmark::Netcode(arguments) => netcode::run(arguments),
+        Benchmark::Prediction(arguments) => prediction::run(arguments),
         Benchmark::Master(arguments) => master::run(arguments),
         Benchmark::Match(arguments) => matches::run(arguments),
         Benchmark::Cost(arguments) => cost::run(arguments),

@@ -105,7 +105,7 @@ const DIRECTIONS: [(&str, &[&str]); 29] = [
     ),
     ("muse-lab", &["*"]),
     ("muse-cli", &["*"]),
-    ("muse-biobot", &["muse-net"]),
+    ("muse-biobot", &["muse-net", "muse-netem"]),
 ];
 /// Crates that a crate's tests and examples may use besides: the virtual network, sockets, and types to send.
 const IN_TESTS: [&str; 3] = ["muse-netem", "muse-drivers", "muse-schema"];

@@ -250,6 +250,31 @@ where
         self.predictor.state()
     }
 
+    /// Returns the tick after which [`predicted`](Self::predicted) is the state; `None` until prediction has begun.
+    pub fn predicted_tick(&self) -> Option<Tick> {
+        self.predictor.tick()
+    }
+
+    /// Returns the client's own state after a tick as it is predicted now, without smoothing; `None` if that tick is not simulated yet, or is older than what
+    /// the server has confirmed.
+    pub fn predicted_at(&self, tick: Tick) -> Option<&G::Player> {
+        self.predictor.state_at(tick)
+    }
+
+    /// Returns another entity after a tick, as [`predicted_at`](Self::predicted_at) does for the own player; `None` also for one that is not predicted.
+    pub fn predicted_other_at<S: State>(
+        &self,
+        kind: Kind<S>,
+        entity: EntityId,
+        tick: Tick,
+    ) -> Option<S> {
+        let is_predicted = self.predictor.predicts(entity);
+        if !is_predicted || self.receiver.kind(entity) != Some(kind.id()) {
+            return None;
+        }
+        self.predictor.other_at(entity, tick)
+    }
+
     /// Returns the client's own player as it is to be drawn: between two ticks, and not jumping when the server corrects it.
     pub fn shown_player(&self) -> Option<G::Player> {
         let newest = self.predictor.state()?;

@@ -34,6 +34,13 @@ fn a_ball_that_only_the_player_touches_is_predicted_without_corrections() {
             seat.moved
         );
         assert_eq!(counters.others, 1, "seed {seed}");
+        let newest = seat.game.predicted_tick().expect("it predicts");
+        assert_eq!(seat.game.predicted_at(newest), seat.game.predicted());
+        assert_eq!(seat.game.predicted_at(newest + 1), None);
+        let places = [0, 1, 8].map(|back| seat.predicted_ball(newest.back(back)));
+        let [now, then, before] = places.map(|place| place.expect("it is predicted that far back"));
+        assert!((now - then).abs() <= (now - before).abs(), "{places:?}");
+        assert_eq!(seat.predicted_ball(newest + 1), None);
     }
 }
 

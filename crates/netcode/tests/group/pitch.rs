@@ -136,6 +136,17 @@ pub(crate) struct Seat {
     ball: EntityId,
 }
 
+impl Seat {
+    /// The place of the ball after a tick as it is predicted now.
+    pub(crate) fn predicted_ball(&self, tick: Tick) -> Option<f32> {
+        let (_, carts, balls) = kinds();
+        let other_kind: Option<Cart> = self.game.predicted_other_at(carts, self.ball, tick);
+        assert_eq!(other_kind, None, "it is no cart");
+        let ball = self.game.predicted_other_at(balls, self.ball, tick)?;
+        Some(ball.x)
+    }
+}
+
 impl Pitch {
     pub(crate) fn new(seed: u64, conditions: &Conditions, clients: u32) -> Self {
         let mut network = Network::new(seed);

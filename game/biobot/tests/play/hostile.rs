@@ -21,7 +21,8 @@ fn random_bytes_neither_panic_nor_disturb() {
             if rng.bool() && len > 12 {
                 bytes[..7].copy_from_slice(&[1, 0, 0, 0, 0, 255, 255]);
             }
-            let _ = table.stage.handle_packet(table.now, hostile, &bytes);
+            let now = table.now;
+            let _ = table.stage.handle_packet(now, hostile, &bytes);
             table.stage.handle_message_bytes(hostile, &bytes);
         }
         table.run(1, |_, _| Command {

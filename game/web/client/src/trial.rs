@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use muse::wire::{Duration, Instant};
 use muse_biobot::bots::Brain;
+use muse_biobot::table::Rollback;
 use muse_biobot::{Level, Mode, Practice, StageConfig};
 use serde_json::json;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -61,4 +62,19 @@ pub fn verify_recording(bytes: &[u8]) -> String {
         Err(error) => json!({"error": error.to_string()}),
     };
     verdict.to_string()
+}
+
+/// Plays so many seconds of a match of eight around the ball, and returns the times in milliseconds of those corrections of a player that simulate everybody and
+/// the ball again for [`Rollback::TICKS`] ticks.
+#[wasm_bindgen(js_name = rollbackTimes)]
+pub fn rollback_times(seed: u32, seconds: u32) -> Vec<f64> {
+    let costs = Rollback::new(seed.into()).measure(seconds, &mut performance_now);
+    let whole = costs.iter().filter(|cost| cost.is_whole());
+    whole.map(|cost| cost.time).collect()
+}
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = performance, js_name = now)]
+    fn performance_now() -> f64;
 }
