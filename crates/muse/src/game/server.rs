@@ -50,12 +50,6 @@ where
         Self::listen_with(listen, Protocol::default(), rules)
     }
 
-    /// Opens a room at a relay, for players behind routers; [`line`](Server::line) is what friends paste.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn room(relay: &str, rules: G) -> Result<Self> {
-        Self::listen(Listen::at("[::]:0").room(relay), rules)
-    }
-
     /// Listens for players of this game, with messages and kinds of entities besides.
     pub fn listen_with(listen: impl Into<Listen>, protocol: Protocol, rules: G) -> Result<Self> {
         let protocol = protocol.for_game::<G>();
