@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use muse::Duration;
+use muse::drivers::Clock;
 use muse::netcode::{self, EntityId, Tick};
-use muse::session::{ClientEvent, ClientSession, PACKET_BYTES};
+use muse::session::{ClientEvent, ClientSession, GameClientSession};
 
 use crate::connection::{
     ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageReceived, OnScreen,
@@ -44,7 +45,7 @@ impl<G: BevyGame> Plugin for ClientPlugin<G> {
             map: EntityMap::default(),
             gone: BTreeSet::new(),
             buffer: Vec::new(),
-            packet: vec![0; PACKET_BYTES],
+            clock: Clock::start(),
         }))));
     }
 }
@@ -56,7 +57,7 @@ pub struct NetClient<G: BevyGame> {
 }
 
 struct Session<G: BevyGame> {
-    game: netcode::Client<G>,
+    game: GameClientSession<G>,
     link: Mutex<muse::drivers::ClientDriver>,
     session: ClientSession,
 }
@@ -83,7 +84,8 @@ struct Works<G: BevyGame> {
     /// Entities that are gone but may still be shown, as what is shown is in the past.
     gone: BTreeSet<EntityId>,
     buffer: Vec<u8>,
-    packet: Vec<u8>,
+    /// Measures what prediction costs.
+    clock: Clock,
 }
 
 fn play<G: BevyGame>(world: &mut World) {
@@ -146,7 +148,7 @@ impl<G: BevyGame> Works<G> {
         let session = ClientSession::new(muse::Protocol::default(), link.connection());
         let link = Mutex::new(link);
         Some(Box::new(Session {
-            game,
+            game: GameClientSession::new(game),
             link,
             session,
         }))
@@ -159,18 +161,19 @@ impl<G: BevyGame> Works<G> {
         // A socket that fails keeps failing, and the connection is lost: the state tells it.
         let _ = link.poll();
         while let Some(event) = link.poll_event(&mut buffer) {
-            match session.session.handle_event(event) {
+            let Some(event) = session.session.handle_event(event) else {
+                continue;
+            };
+            let from = self.clock.now();
+            match session.game.handle_event(link.now(), rules, event) {
                 Some(ClientEvent::Connected | ClientEvent::Resumed) => {
                     change(world, ConnectionState::Connected);
                 }
                 Some(ClientEvent::Interrupted) => change(world, ConnectionState::Interrupted),
                 Some(ClientEvent::Ended(error)) => change(world, ended(error)),
-                Some(ClientEvent::Packet(packet)) => {
-                    let from = link.now();
-                    // One that came twice or too late is of no use; the receiver's counters know of it.
-                    let _ = session.game.handle_packet(from, rules, packet);
+                None => {
                     // A machine that is too slow to predict everything again predicts less.
-                    let now = link.now();
+                    let now = self.clock.now();
                     session.game.handle_cost(now, now.saturating_since(from));
                 }
                 Some(ClientEvent::Received(message))
@@ -198,14 +201,9 @@ impl<G: BevyGame> Works<G> {
             let input = world.get_resource::<PlayerInput<G::Input>>();
             input.map_or_else(G::Input::default, |input| input.0.clone())
         };
-        while let Some(len) = session
-            .game
-            .poll_packet(now, rules, &mut input, &mut self.packet)
-        {
-            let (endpoint, packet) = (link.endpoint_mut(), &self.packet[..len]);
-            // One that does not go is lost, as the network might have lost it.
-            let _ = session.session.send_packet(now, endpoint, packet);
-        }
+        let (game, connection) = (&mut session.game, &mut session.session);
+        let endpoint = link.endpoint_mut();
+        while let Some(_len) = game.send_packet(now, rules, endpoint, connection, &mut input) {}
         if let Some(time) = session.game.clock().play_time() {
             let passed = length.as_secs_f64() * f64::from(time.share());
             set_overstep(world, Duration::from_secs_f64(passed));

@@ -7,7 +7,7 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, ClientId, EntityId, Kind};
-use muse::session::{PACKET_BYTES, ServerEvent, ServerSession};
+use muse::session::{GameServerSession, ServerEvent, ServerSession};
 use muse::{Channel, ConnectionId};
 
 use crate::components::{NetId, Owner, Replicated, VisibleTo};
@@ -41,7 +41,6 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
             protocol,
             map: EntityMap::default(),
             buffer: Vec::new(),
-            packet: vec![0; PACKET_BYTES],
             visibility: BTreeMap::new(),
             followed: None,
             limited: None,
@@ -52,8 +51,8 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
 /// The session, in systems of the server: who is there, what they do, and the world as clients are told it.
 #[derive(Resource)]
 pub struct NetServer<G: BevyGame> {
-    /// The session.
-    pub game: netcode::Server<G>,
+    /// The session: a [`Server`](netcode::Server) and its connections.
+    pub game: GameServerSession<G>,
     link: Mutex<muse::drivers::EndpointDriver>,
     session: ServerSession,
     player: Kind<G::Player>,
@@ -87,7 +86,6 @@ struct Works<G: BevyGame> {
     protocol: Protocol<G>,
     map: EntityMap,
     buffer: Vec<u8>,
-    packet: Vec<u8>,
     /// The entities that each client sees, as last told to the session.
     visibility: BTreeMap<ClientId, Vec<EntityId>>,
     /// Made once, because making it costs more than asking it.
@@ -123,7 +121,7 @@ fn serve<G: BevyGame>(world: &mut World) {
             }
         }
         world.insert_resource(NetServer::<G> {
-            game,
+            game: GameServerSession::new(game),
             link: Mutex::new(link),
             session: ServerSession::new(muse::Protocol::default()),
             player: protocol.player,
@@ -157,26 +155,15 @@ impl<G: BevyGame> Works<G> {
                 break;
             };
             let now = link.now();
-            let event = net
-                .session
-                .handle_event::<()>(now, link.endpoint_mut(), event);
-            match event {
-                Some(ServerEvent::Joined(client)) => {
-                    // An account that comes back while its player is there goes on with it.
-                    let player = net.game.player(client);
-                    net.game.watch(client);
-                    net.game.set_player(client, player);
+            let event = net.session.handle_event(now, link.endpoint_mut(), event);
+            match event.and_then(|event| net.game.handle_event(now, event)) {
+                Some(ServerEvent::Joined(client) | ServerEvent::Returned(client)) => {
                     let account = net.session.info(client).map_or(0, |info| info.account);
                     world.write_message(ClientJoined { client, account });
                 }
                 Some(ServerEvent::Left(client, reason)) => {
-                    net.game.leave(client);
                     self.visibility.remove(&client);
                     world.write_message(ClientLeft { client, reason });
-                }
-                Some(ServerEvent::Packet(client, packet)) => {
-                    // A damaged packet is the sender's affair; the session's own counters know of it.
-                    let _ = net.game.handle_packet(now, client, packet);
                 }
                 Some(ServerEvent::Received(client, message)) => {
                     self.handle_message(world, client, message.channel(), message.bytes());
@@ -215,14 +202,12 @@ impl<G: BevyGame> Works<G> {
     /// Simulates a tick if it is time.
     fn tick(&mut self, world: &mut World) -> bool {
         self.store_simulated(world);
-        let mut emitted = Vec::new();
         let ticked = world.resource_scope(|world, mut rules: Mut<G>| {
             let mut net = session::<G>(world);
             let now = net.link().now();
-            let emit = |client, event| emitted.push((client, event));
-            net.game.poll_tick(now, &mut *rules, emit)
+            net.game.tick(now, &mut rules)
         });
-        let Some(tick) = ticked else {
+        let Some((tick, emitted)) = ticked else {
             return false;
         };
         for (client, event) in emitted {
@@ -311,15 +296,8 @@ impl<G: BevyGame> Works<G> {
         let mut net = session::<G>(world);
         let net = &mut *net;
         let link = net.link.get_mut().expect("nobody else locks it");
-        let interval = net.game.snapshot_interval();
-        let now = link.now();
-        let endpoint = link.endpoint_mut();
-        for client in net.session.clients() {
-            let budget = net.session.snapshot_budget(now, endpoint, client, interval);
-            if let Some(bytes) = budget {
-                net.game.set_budget(client, bytes);
-            }
-        }
+        net.game
+            .set_budgets(link.now(), link.endpoint_mut(), &net.session);
     }
 
     /// Sends what is to be sent.
@@ -340,11 +318,8 @@ impl<G: BevyGame> Works<G> {
         }
         figures.slipped = net.game.slipped();
         let now = link.now();
-        while let Some((client, len)) = net.game.poll_packet(now, &mut self.packet) {
-            let (endpoint, packet) = (link.endpoint_mut(), &self.packet[..len]);
-            // One that does not go is lost, as the network might have lost it.
-            let _ = net.session.send_packet(now, endpoint, client, packet);
-        }
+        net.game
+            .send_packets(now, link.endpoint_mut(), &mut net.session);
         // As with polling: nobody to tell.
         let _ = link.flush();
         let left = net.game.poll_timeout().saturating_since(now);

@@ -4,13 +4,16 @@
 //! WebSocket, memory or a relay's room, and which the simulation runs in virtual time; so everything above them, from
 //! [`GameServer`](crate::GameServer) to a game of your own loop, behaves alike on every link.
 //!
-//! A turn of a server: give every event of the endpoint to [`ServerSession::handle_event`], hand the game's packets out of it to
-//! the simulation, and send what the simulation has for each client with [`ServerSession::send_snapshots`].
+//! [`ServerSession`] and [`ClientSession`] carry messages; on top of them [`GameServerSession`] and [`GameClientSession`] carry a game, whose example shows a turn.
 
 mod client;
+mod game_client;
+mod game_server;
 mod server;
 
 pub use client::{ClientEvent, ClientSession};
+pub use game_client::GameClientSession;
+pub use game_server::GameServerSession;
 pub use server::{Applicant, ClientInfo, ServerEvent, ServerSession};
 
 use muse_schema::{DecodeError, Message};
