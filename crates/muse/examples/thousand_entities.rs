@@ -293,4 +293,4 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The range of a player's sight.
 const SIGHT: f32 = 90.0;
 /// Twenty times a second; all that is in sight would need about twice as much.
-const BYTES_PER_SNAPSHOT: usize = 700;
+pub(crate) const BYTES_PER_SNAPSHOT: usize = 700;

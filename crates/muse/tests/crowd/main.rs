@@ -150,7 +150,7 @@ impl Play<thousand_entities::Rules> for Crowd {
 }
 
 fn crowd(seed: u64, links: &[Conditions]) -> Vec<Figures> {
-    crowd_within(SNAPSHOT_BYTES, seed, links)
+    crowd_within(thousand_entities::BYTES_PER_SNAPSHOT, seed, links)
 }
 
 fn crowd_within(bytes_max: usize, seed: u64, links: &[Conditions]) -> Vec<Figures> {
@@ -218,7 +218,10 @@ fn a_crowd_does_not_notice_a_terrible_connection_among_it() {
 fn nothing_waits_for_a_second_however_few_bytes_there_are() {
     // Everything in sight would need three times as much.
     let cases = [
-        (SNAPSHOT_BYTES, good(30).loss(0.0).rate(120_000)),
+        (
+            thousand_entities::BYTES_PER_SNAPSHOT,
+            good(30).loss(0.0).rate(120_000),
+        ),
         (600, good(30).loss(0.02)),
         (500, good(30).loss(0.05)),
     ];
@@ -236,6 +239,3 @@ fn nothing_waits_for_a_second_however_few_bytes_there_are() {
         assert!(figures.game > 0.9, "{figures:?}");
     }
 }
-
-/// Bytes of a snapshot by default: more than there are.
-const SNAPSHOT_BYTES: usize = 16_384;
