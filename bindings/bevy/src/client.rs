@@ -5,10 +5,10 @@ use std::sync::Mutex;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use muse::Duration;
 use muse::drivers::Clock;
 use muse::netcode::{self, EntityId, Tick};
 use muse::session::{ClientEvent, ClientSession, GameClientSession};
+use muse::{Channel, Duration, MessageId, SendError, SendOptions};
 
 use crate::connection::{
     ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageReceived, OnScreen,
@@ -16,7 +16,7 @@ use crate::connection::{
 };
 use crate::events::Emitted;
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{BevyGame, EVENTS, OWN_CHANNELS, Protocol, ProtocolSlot};
+use crate::protocol::{BevyGame, Protocol, ProtocolSlot};
 use crate::ticks::{release_messages, run_tick, set_overstep};
 
 /// Plays sessions of a [`Protocol`] as a client, in place of Bevy's fixed loop; [`ConnectTo`] says over which connection.
@@ -68,7 +68,32 @@ impl<G: BevyGame> NetClient<G> {
         Some(&self.session.as_ref()?.game)
     }
 
-    /// The connection, for channels of the game's own and for leaving.
+    /// Sends a message of the game's own to the server, as its type is declared ([`Protocol::message`]). Fails without a connection.
+    pub fn send<M: muse::Message>(&mut self, message: &M) -> muse::Result<MessageId> {
+        self.send_with(message, &SendOptions::default())
+    }
+
+    /// Sends a message with a priority, a deadline or a receipt of its own.
+    pub fn send_with<M: muse::Message>(
+        &mut self,
+        message: &M,
+        options: &SendOptions,
+    ) -> muse::Result<MessageId> {
+        let it = self.session.as_mut().ok_or(SendError::NoConnection)?;
+        let link = it.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        it.session.send_with(now, endpoint, message, options)
+    }
+
+    /// Sends bytes on a channel without types ([`Protocol::add_channel`]).
+    pub fn send_bytes(&mut self, channel: Channel, bytes: &[u8]) -> muse::Result<MessageId> {
+        let it = self.session.as_mut().ok_or(SendError::NoConnection)?;
+        let link = it.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        it.session.send_bytes(now, endpoint, channel, bytes)
+    }
+
+    /// The connection, for everything that is not here.
     pub fn link(&mut self) -> Option<&mut muse::drivers::ClientDriver> {
         self.session.as_mut()?.link.get_mut().ok()
     }
@@ -145,7 +170,7 @@ impl<G: BevyGame> Works<G> {
         }
         self.gone.clear();
         change(world, ConnectionState::Connecting);
-        let session = ClientSession::new(muse::Protocol::default(), link.connection());
+        let session = ClientSession::new(protocol.messages.clone(), link.connection());
         let link = Mutex::new(link);
         Some(Box::new(Session {
             game: GameClientSession::new(game),
@@ -177,9 +202,9 @@ impl<G: BevyGame> Works<G> {
                     session.game.handle_cost(now, now.saturating_since(from));
                 }
                 Some(ClientEvent::Received(message))
-                    if message.channel().number() >= OWN_CHANNELS =>
+                    if message.channel() != self.protocol.events =>
                 {
-                    let (channel, payload) = (message.channel().number(), message.bytes().to_vec());
+                    let (channel, payload) = (message.channel(), message.bytes().to_vec());
                     world.write_message(MessageReceived { channel, payload });
                 }
                 Some(ClientEvent::Receipt(receipt)) => {
@@ -249,10 +274,12 @@ impl<G: BevyGame> Works<G> {
     /// Sends what the game has to say, and takes the figures.
     fn tell(&mut self, world: &mut World, session: &mut Session<G>) {
         let link = session.link.get_mut().expect("nobody else locks it");
+        let (now, events) = (link.now(), self.protocol.events);
+        let (endpoint, connection) = (link.endpoint_mut(), &mut session.session);
         for exchange in &mut self.protocol.exchanges {
             exchange.collect(world, &mut |message| {
                 // A full queue loses it; the channel's counters know of it.
-                let _ = link.send(EVENTS, message);
+                let _ = connection.send_bytes(now, endpoint, events, message);
             });
         }
         let _ = link.flush();

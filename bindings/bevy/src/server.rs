@@ -8,7 +8,7 @@ use bevy_ecs::prelude::*;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, ClientId, EntityId, Kind};
 use muse::session::{GameServerSession, ServerEvent, ServerSession};
-use muse::{Channel, ConnectionId};
+use muse::{Channel, ConnectionId, MessageId, SendOptions};
 
 use crate::components::{NetId, Owner, Replicated, VisibleTo};
 use crate::connection::{
@@ -16,7 +16,7 @@ use crate::connection::{
 };
 use crate::events::Emitted;
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{BevyGame, EVENTS, Protocol, ProtocolSlot};
+use crate::protocol::{BevyGame, Protocol, ProtocolSlot};
 use crate::ticks::{release_messages, run_tick, set_overstep};
 
 /// Runs sessions of a [`Protocol`] as their server, in place of Bevy's fixed loop; [`ServeOn`] says on which socket.
@@ -59,7 +59,49 @@ pub struct NetServer<G: BevyGame> {
 }
 
 impl<G: BevyGame> NetServer<G> {
-    /// The connections, for channels of the game's own and for closing one.
+    /// Sends a message of the game's own to a client, as its type is declared ([`Protocol::message`]).
+    pub fn send<M: muse::Message>(
+        &mut self,
+        client: ClientId,
+        message: &M,
+    ) -> muse::Result<MessageId> {
+        self.send_with(client, message, &SendOptions::default())
+    }
+
+    /// Sends a message with a priority, a deadline or a receipt of its own.
+    pub fn send_with<M: muse::Message>(
+        &mut self,
+        client: ClientId,
+        message: &M,
+        options: &SendOptions,
+    ) -> muse::Result<MessageId> {
+        let link = self.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        self.session
+            .send_with(now, endpoint, client, message, options)
+    }
+
+    /// Sends a message to every client.
+    pub fn broadcast<M: muse::Message>(&mut self, message: &M) -> muse::Result<()> {
+        let link = self.link.get_mut().expect("nobody else locks it");
+        self.session
+            .broadcast(link.now(), link.endpoint_mut(), message)
+    }
+
+    /// Sends bytes on a channel without types ([`Protocol::add_channel`]).
+    pub fn send_bytes(
+        &mut self,
+        client: ClientId,
+        channel: Channel,
+        bytes: &[u8],
+    ) -> muse::Result<MessageId> {
+        let link = self.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        self.session
+            .send_bytes(now, endpoint, client, channel, bytes)
+    }
+
+    /// The connections, for everything that is not here, such as closing one.
     ///
     /// # Panics
     /// Never: whoever holds the session holds its connections.
@@ -123,7 +165,7 @@ fn serve<G: BevyGame>(world: &mut World) {
         world.insert_resource(NetServer::<G> {
             game: GameServerSession::new(game),
             link: Mutex::new(link),
-            session: ServerSession::new(muse::Protocol::default()),
+            session: ServerSession::new(protocol.messages.clone()),
             player: protocol.player,
         });
     }
@@ -185,8 +227,7 @@ impl<G: BevyGame> Works<G> {
         channel: Channel,
         payload: &[u8],
     ) {
-        let channel = channel.number();
-        if channel == EVENTS {
+        if channel == self.protocol.events {
             let mut exchanges = self.protocol.exchanges.iter();
             exchanges.any(|exchange| exchange.accept(world, client, payload));
         } else {

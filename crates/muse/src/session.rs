@@ -28,6 +28,11 @@ pub struct Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
+    /// Returns the message that these bytes are, which came on this channel: for a program that has kept them.
+    pub const fn new(channel: Channel, payload: &'a [u8]) -> Self {
+        Self { channel, payload }
+    }
+
     /// Returns the message if it is of this type and whole; `None` otherwise.
     pub fn read<M: Message>(&self) -> Option<M> {
         self.try_read()?.ok()
