@@ -265,7 +265,7 @@ impl<G: BevyGame> Works<G> {
         true
     }
 
-    /// What systems outside of ticks changed of players and of what is simulated with them counts from this tick on.
+    /// Takes over what systems outside of ticks changed of players and of what is simulated with them: it counts from this tick on.
     fn store_simulated(&mut self, world: &mut World) {
         world.resource_scope(|world, mut net: Mut<NetServer<G>>| {
             let Self { protocol, map, .. } = self;
