@@ -79,7 +79,7 @@ deny() {
 
 # The start pages whose tools are here; the others are skipped.
 newcomer() {
-    local pages=(rust messages game rollback bevy operator) skipped=()
+    local pages=(rust messages game rollback friend master bevy operator) skipped=()
     get gcc gcc libc6-dev && pages+=(c) || skipped+=(c)
     get mcs mono-mcs mono-runtime && pages+=(unity) || skipped+=(unity)
     have npm && get_chromium && pages+=(browser) || skipped+=(browser)

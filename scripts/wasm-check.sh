@@ -9,7 +9,7 @@ target=wasm32-unknown-unknown
 # Profile and folder are those of scripts/build-web.sh, so that what the pages are made of is compiled once.
 build=(build --quiet --profile web --target "$target" --target-dir "${CARGO_TARGET_DIR:-target}/web"
     -p muse-wire -p muse-schema -p muse-netem -p muse-transport -p muse-rp -p muse-relay -p muse-relay-v1 -p muse-netcode -p muse-lagcomp -p muse-lockstep
-    -p muse-master-client -p muse-net --features "muse-net/lockstep muse-net/master" -p muse-biobot)
+    -p muse-master-client -p muse-net --features "muse-net/lagcomp muse-net/lockstep muse-net/master muse-net/relay" -p muse-biobot)
 
 has_target() {
     local library

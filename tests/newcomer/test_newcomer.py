@@ -1,10 +1,10 @@
 """The start pages, tried as a newcomer would: in a clean folder, by copying and pasting.
 
-    python3 tests/newcomer/test_newcomer.py [rust|messages|game|rollback|bevy|c|unity|browser|operator ...]
+    python3 tests/newcomer/test_newcomer.py [rust|messages|game|rollback|friend|master|bevy|c|unity|browser|operator ...]
 
 Of docs/guide/start-NAME.md every block of `sh` is run, and every program that the page says to put into a file is put there. Where the page then says "It prints" and has a block of `text`,
 the last command must have printed these lines; `…` stands for anything. A command that ends in `&` goes on, and what it prints is waited for. Four digits and `…` (`5c1f…`) are an example of a
-key: where they stand later, what was printed is put in, as a reader would. Where a page says `Open http://...`, a browser opens it, and its console is to show what the next block has.
+key, and after `muse2:` of an invitation: where they stand later, what was printed is put in, as a reader would. Where a page says `Open http://...`, a browser opens it, and its console is to show what the next block has.
 
 `git clone` gives this very tree, and CARGO_TARGET_DIR (or `target`) is what the clone builds into, so that a second run is quick. Takes minutes the first time, and needs what the pages say:
 gcc for c, mono for unity, npm and Chromium (or what CHROMIUM names) for browser.
@@ -23,17 +23,17 @@ import tempfile
 import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("rust", "messages", "game", "rollback", "bevy", "c", "unity", "browser", "operator")
+PAGES = ("rust", "messages", "game", "rollback", "friend", "master", "bevy", "c", "unity", "browser", "operator")
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 SECONDS_MAX = 3600
 BACKGROUND_SECONDS_MAX = 1800  # its first build included
 BROWSER_SECONDS_MAX = 60
-EXAMPLE = r"\b[0-9a-f]{4}…"
+EXAMPLE = r"\b(muse2:[0-9A-Za-z]{4}|[0-9a-f]{4})…"
 
 # `$1` seconds at most until a line of the file `$3` matches `$2`.
 WAIT = """wait_for() {
     for ((i = 0; i < $1 * 10; i++)); do
-        grep -Pq -- "$2" "$3" && return
+        grep -aPq -- "$2" "$3" && return
         sleep 0.1
     done
     echo "expected $2 but saw:"; cat "$3"; exit 1
@@ -102,8 +102,9 @@ def shell(commands, printed):
     yield f"{last.removesuffix('&')} >\"$HOME/printed\"" + " &" * goes_on if printed else last
     for line in printed:
         yield wait_for(f"^{pattern(line)}$", BACKGROUND_SECONDS_MAX if goes_on else 1, "printed")
-        if re.search(EXAMPLE, line):
-            yield 'key=$(grep -oE "[0-9a-f]{64}" "$HOME/printed" | head -n 1); [ -n "$key" ]'
+        if example := re.search(EXAMPLE, line):
+            whole = "muse2:[0-9A-Za-z]{96}" if example[1].startswith("muse2:") else "[0-9a-f]{64}"
+            yield f'key=$(grep -aoE "{whole}" "$HOME/printed" | head -n 1); [ -n "$key" ]'
 
 
 def wait_for(pattern, seconds, file):

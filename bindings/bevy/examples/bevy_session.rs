@@ -15,7 +15,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use muse_bevy::muse::{self, Connect, SendOptions, ServerPublicKey};
 use muse_bevy::prelude::*;
-use muse_bevy::{ConnectionChanged, MessageReceived, OWN_CHANNELS, ReceiptReceived};
+use muse_bevy::{ConnectionChanged, MessageReceived, ReceiptReceived};
 
 use client::{AnyConnection, Seen};
 use rules::{FRONT, config};
@@ -76,7 +76,7 @@ impl AnyConnection for App {
     fn send(&mut self, channel: u8, message: &[u8]) -> Result<(), Box<dyn Error>> {
         let mut client = link(self)?;
         let link = client.link().ok_or("no session")?;
-        link.send(OWN_CHANNELS + channel, message)?;
+        link.send(OWN + channel, message)?;
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl AnyConnection for App {
         let mut client = link(self)?;
         let link = client.link().ok_or("no session")?;
         let receipt = SendOptions::default().receipt();
-        link.send_with(OWN_CHANNELS + channel, message, &receipt)?;
+        link.send_with(OWN + channel, message, &receipt)?;
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl AnyConnection for App {
             }
         }
         for MessageReceived { channel, payload } in all(world) {
-            seen.message(channel - OWN_CHANNELS, &payload);
+            seen.message(channel.number() - OWN, &payload);
         }
         for ReceiptReceived { receipt, .. } in all(world) {
             seen.receipt = Some(receipt.outcome);
@@ -127,3 +127,6 @@ impl AnyConnection for App {
 fn all<M: Message>(world: &mut World) -> Vec<M> {
     world.resource_mut::<Messages<M>>().drain().collect()
 }
+
+/// The first channel behind those of the plugin: the session of all bindings numbers its own.
+const OWN: u8 = FRONT.len() as u8;

@@ -61,7 +61,7 @@ impl Game for Rules {
         }
     }
 
-    /// What is near, the nearest first.
+    /// Predicts what is near, the nearest first.
     fn predicts(&self, own: &Player, other: &Candidate<'_>) -> Option<f32> {
         let x = other.state::<Puck>()?.x;
         Some((x - own.x).abs()).filter(|distance| *distance < 20.0)

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use muse::Duration;
+use muse::drivers::Clock;
 use muse::netcode::{self, EntityId, Tick};
-use muse::session::{ClientEvent, ClientSession, PACKET_BYTES};
+use muse::session::{ClientEvent, ClientSession, GameClientSession};
+use muse::{Channel, Duration, MessageId, SendError, SendOptions};
 
 use crate::connection::{
     ConnectTo, ConnectionChanged, ConnectionState, Diagnostics, MessageReceived, OnScreen,
@@ -15,7 +16,7 @@ use crate::connection::{
 };
 use crate::events::Emitted;
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{BevyGame, EVENTS, OWN_CHANNELS, Protocol, ProtocolSlot};
+use crate::protocol::{BevyGame, Protocol, ProtocolSlot};
 use crate::ticks::{release_messages, run_tick, set_overstep};
 
 /// Plays sessions of a [`Protocol`] as a client, in place of Bevy's fixed loop; [`ConnectTo`] says over which connection.
@@ -44,7 +45,7 @@ impl<G: BevyGame> Plugin for ClientPlugin<G> {
             map: EntityMap::default(),
             gone: BTreeSet::new(),
             buffer: Vec::new(),
-            packet: vec![0; PACKET_BYTES],
+            clock: Clock::start(),
         }))));
     }
 }
@@ -56,7 +57,7 @@ pub struct NetClient<G: BevyGame> {
 }
 
 struct Session<G: BevyGame> {
-    game: netcode::Client<G>,
+    game: GameClientSession<G>,
     link: Mutex<muse::drivers::ClientDriver>,
     session: ClientSession,
 }
@@ -67,7 +68,32 @@ impl<G: BevyGame> NetClient<G> {
         Some(&self.session.as_ref()?.game)
     }
 
-    /// The connection, for channels of the game's own and for leaving.
+    /// Sends a message of the game's own to the server, as its type is declared ([`Protocol::message`]). Fails without a connection.
+    pub fn send<M: muse::Message>(&mut self, message: &M) -> muse::Result<MessageId> {
+        self.send_with(message, &SendOptions::default())
+    }
+
+    /// Sends a message with a priority, a deadline or a receipt of its own.
+    pub fn send_with<M: muse::Message>(
+        &mut self,
+        message: &M,
+        options: &SendOptions,
+    ) -> muse::Result<MessageId> {
+        let it = self.session.as_mut().ok_or(SendError::NoConnection)?;
+        let link = it.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        it.session.send_with(now, endpoint, message, options)
+    }
+
+    /// Sends bytes on a channel without types ([`Protocol::add_channel`]).
+    pub fn send_bytes(&mut self, channel: Channel, bytes: &[u8]) -> muse::Result<MessageId> {
+        let it = self.session.as_mut().ok_or(SendError::NoConnection)?;
+        let link = it.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        it.session.send_bytes(now, endpoint, channel, bytes)
+    }
+
+    /// The connection, for everything that is not here.
     pub fn link(&mut self) -> Option<&mut muse::drivers::ClientDriver> {
         self.session.as_mut()?.link.get_mut().ok()
     }
@@ -83,7 +109,8 @@ struct Works<G: BevyGame> {
     /// Entities that are gone but may still be shown, as what is shown is in the past.
     gone: BTreeSet<EntityId>,
     buffer: Vec<u8>,
-    packet: Vec<u8>,
+    /// Measures what prediction costs.
+    clock: Clock,
 }
 
 fn play<G: BevyGame>(world: &mut World) {
@@ -143,10 +170,10 @@ impl<G: BevyGame> Works<G> {
         }
         self.gone.clear();
         change(world, ConnectionState::Connecting);
-        let session = ClientSession::new(muse::Protocol::default(), link.connection());
+        let session = ClientSession::new(protocol.messages.clone(), link.connection());
         let link = Mutex::new(link);
         Some(Box::new(Session {
-            game,
+            game: GameClientSession::new(game),
             link,
             session,
         }))
@@ -159,24 +186,25 @@ impl<G: BevyGame> Works<G> {
         // A socket that fails keeps failing, and the connection is lost: the state tells it.
         let _ = link.poll();
         while let Some(event) = link.poll_event(&mut buffer) {
-            match session.session.handle_event(event) {
+            let Some(event) = session.session.handle_event(event) else {
+                continue;
+            };
+            let from = self.clock.now();
+            match session.game.handle_event(link.now(), rules, event) {
                 Some(ClientEvent::Connected | ClientEvent::Resumed) => {
                     change(world, ConnectionState::Connected);
                 }
                 Some(ClientEvent::Interrupted) => change(world, ConnectionState::Interrupted),
                 Some(ClientEvent::Ended(error)) => change(world, ended(error)),
-                Some(ClientEvent::Packet(packet)) => {
-                    let from = link.now();
-                    // One that came twice or too late is of no use; the receiver's counters know of it.
-                    let _ = session.game.handle_packet(from, rules, packet);
+                None => {
                     // A machine that is too slow to predict everything again predicts less.
-                    let now = link.now();
+                    let now = self.clock.now();
                     session.game.handle_cost(now, now.saturating_since(from));
                 }
                 Some(ClientEvent::Received(message))
-                    if message.channel().number() >= OWN_CHANNELS =>
+                    if message.channel() != self.protocol.events =>
                 {
-                    let (channel, payload) = (message.channel().number(), message.bytes().to_vec());
+                    let (channel, payload) = (message.channel(), message.bytes().to_vec());
                     world.write_message(MessageReceived { channel, payload });
                 }
                 Some(ClientEvent::Receipt(receipt)) => {
@@ -198,14 +226,9 @@ impl<G: BevyGame> Works<G> {
             let input = world.get_resource::<PlayerInput<G::Input>>();
             input.map_or_else(G::Input::default, |input| input.0.clone())
         };
-        while let Some(len) = session
-            .game
-            .poll_packet(now, rules, &mut input, &mut self.packet)
-        {
-            let (endpoint, packet) = (link.endpoint_mut(), &self.packet[..len]);
-            // One that does not go is lost, as the network might have lost it.
-            let _ = session.session.send_packet(now, endpoint, packet);
-        }
+        let (game, connection) = (&mut session.game, &mut session.session);
+        let endpoint = link.endpoint_mut();
+        while let Some(_len) = game.send_packet(now, rules, endpoint, connection, &mut input) {}
         if let Some(time) = session.game.clock().play_time() {
             let passed = length.as_secs_f64() * f64::from(time.share());
             set_overstep(world, Duration::from_secs_f64(passed));
@@ -251,10 +274,12 @@ impl<G: BevyGame> Works<G> {
     /// Sends what the game has to say, and takes the figures.
     fn tell(&mut self, world: &mut World, session: &mut Session<G>) {
         let link = session.link.get_mut().expect("nobody else locks it");
+        let (now, events) = (link.now(), self.protocol.events);
+        let (endpoint, connection) = (link.endpoint_mut(), &mut session.session);
         for exchange in &mut self.protocol.exchanges {
             exchange.collect(world, &mut |message| {
                 // A full queue loses it; the channel's counters know of it.
-                let _ = link.send(EVENTS, message);
+                let _ = connection.send_bytes(now, endpoint, events, message);
             });
         }
         let _ = link.flush();

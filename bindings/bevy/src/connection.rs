@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use bevy_ecs::prelude::*;
 use muse::netcode::Claim;
 use muse::netcode::{ClientId, Tick};
-use muse::{CloseReason, Duration, Receipt, Refusal};
+use muse::session::Incoming;
+use muse::{Channel, CloseReason, Duration, Receipt, Refusal};
 
 /// Insert it on the server to serve these connections, at any time.
 #[derive(Resource)]
@@ -71,25 +72,38 @@ pub struct ClientLeft {
     pub reason: CloseReason,
 }
 
-/// On the client: a message on one of the game's own channels, those from [`OWN_CHANNELS`](crate::OWN_CHANNELS) on. [`NetClient::link`](crate::NetClient::link)
-/// sends there.
+/// On the client: a message of the game's own, see [`Protocol::message`](crate::Protocol::message).
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct MessageReceived {
     /// The channel.
-    pub channel: u8,
+    pub channel: Channel,
     /// The bytes that were sent.
     pub payload: Vec<u8>,
 }
 
-/// On the server: a client's message on one of the game's own channels. [`NetServer::link`](crate::NetServer::link) sends there.
+impl MessageReceived {
+    /// Returns the message if it is of this type and whole; `None` otherwise.
+    pub fn read<M: muse::Message>(&self) -> Option<M> {
+        Incoming::new(self.channel, &self.payload).read()
+    }
+}
+
+/// On the server: a client's message of the game's own, see [`Protocol::message`](crate::Protocol::message).
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct MessageFrom {
     /// The client that sent it.
     pub client: ClientId,
     /// The channel.
-    pub channel: u8,
+    pub channel: Channel,
     /// The bytes that were sent.
     pub payload: Vec<u8>,
+}
+
+impl MessageFrom {
+    /// Returns the message if it is of this type and whole; `None` otherwise.
+    pub fn read<M: muse::Message>(&self) -> Option<M> {
+        Incoming::new(self.channel, &self.payload).read()
+    }
 }
 
 /// On either side: the outcome of a message that was sent with [`SendOptions::receipt`](muse::SendOptions::receipt).

@@ -32,7 +32,7 @@ pub use connection::{
 };
 pub use events::{Emitted, FromClient, FromServer, ToClients, ToServer};
 pub use muse;
-pub use protocol::{BevyGame, OWN_CHANNELS, Protocol, Replicable};
+pub use protocol::{BevyGame, Protocol, Replicable};
 pub use server::{NetServer, ServerPlugin};
 
 /// The names that almost every game needs: `use muse_bevy::prelude::*;`.

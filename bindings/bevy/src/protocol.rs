@@ -7,7 +7,7 @@ use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
 use muse::netcode::prediction::Game;
 use muse::netcode::{Audience, EventClass, Kind, KindOptions, Kinds, SessionConfig};
-use muse::{ChannelConfig, Config, Delivery, Schema, State};
+use muse::{Channel, ChannelConfig, Config, Delivery, Schema, State};
 
 use crate::connection::{Diagnostics, NetTick, ReceiptReceived};
 use crate::events::{ClientEvent, Emitted, Exchange, ServerEvent};
@@ -62,6 +62,10 @@ impl<C: bevy_ecs::component::Component<Mutability = Mutable> + State> Replicable
 /// ```
 pub struct Protocol<G: BevyGame> {
     pub(crate) session: SessionConfig,
+    /// The channels, and the messages of the game's own.
+    pub(crate) messages: muse::Protocol,
+    /// The channel of clients' events, behind that of states and inputs.
+    pub(crate) events: Channel,
     kinds: Kinds,
     pub(crate) player: Kind<G::Player>,
     pub(crate) distance: fn(&G::Player, &G::Player) -> f32,
@@ -82,8 +86,11 @@ impl<G: BevyGame> Protocol<G> {
         let mut kinds = Kinds::new();
         let part = Replicate::new(&mut kinds, player, false, Some(distance)).simulated();
         let player = part.kind();
+        let mut messages = muse::Protocol::default();
         Self {
             session,
+            events: messages.add_channel(ChannelConfig::new(Delivery::ReliableOrdered)),
+            messages,
             kinds,
             player,
             distance,
@@ -145,7 +152,19 @@ impl<G: BevyGame> Protocol<G> {
         self
     }
 
-    /// Returns everything that both sides must share, a line each: what is replicated, the events, the inputs, the length of a tick. It is compared when
+    /// A message of the game's own, apart from the world: [`NetServer::send`](crate::NetServer::send) and [`NetClient::send`](crate::NetClient::send)
+    /// send it, [`MessageFrom`](crate::MessageFrom) and [`MessageReceived`](crate::MessageReceived) bring it. Types with the same delivery share a channel.
+    pub fn message<M: muse::Message>(mut self, delivery: Delivery) -> Self {
+        self.messages = self.messages.message::<M>(delivery);
+        self
+    }
+
+    /// Adds a channel for messages of bytes.
+    pub fn add_channel(&mut self, channel: ChannelConfig) -> Channel {
+        self.messages.add_channel(channel)
+    }
+
+    /// Returns everything that both sides must share, a line each: what is replicated, the events, the messages, the inputs, the length of a tick. It is compared when
     /// a client connects, and a client that differs is told which lines do.
     pub fn describe(&self) -> String {
         let kinds = self.kinds.describe();
@@ -154,19 +173,22 @@ impl<G: BevyGame> Protocol<G> {
         let mut text: String = kinds
             .chain(exchanges.map(|exchange| exchange.describe() + "\n"))
             .collect();
+        text += &self.messages.describe_messages();
         text += &format!("input type {}\n", <G::Input as Schema>::TYPE);
         text += &format!("tick length {} us\n", self.session.tick().as_micros());
         text
     }
 
-    /// The transport that goes with it, for a game with this number: channel 0 for states and inputs, channel 1 for events of clients. Add channels of
-    /// your own behind them: the first is [`OWN_CHANNELS`], and what comes there is [`MessageReceived`](crate::MessageReceived) or, on the server,
-    /// [`MessageFrom`](crate::MessageFrom).
+    /// Returns the settings of connections that go with it, for a game with this number.
+    ///
+    /// # Panics
+    /// When messages are declared that contradict each other, see [`ProtocolError`](muse::ProtocolError).
     pub fn transport(&self, game: u64) -> Config {
-        Config::new(game)
-            .shared(&self.describe())
-            .channel(ChannelConfig::new(Delivery::Unreliable))
-            .channel(ChannelConfig::new(Delivery::ReliableOrdered))
+        self.messages.check().expect("messages that fit together");
+        let channels = self.messages.config();
+        let config = Config::new(game).shared(&self.describe());
+        let channels = channels.channels().iter().cloned();
+        channels.fold(config, Config::channel)
     }
 
     /// The kinds, for a session.
@@ -212,8 +234,3 @@ impl<G: BevyGame> ProtocolSlot<G> {
         Some(protocol)
     }
 }
-
-/// The channel of clients' events, behind that of states and inputs.
-pub(crate) const EVENTS: u8 = 1;
-/// The number of the first channel of a game's own.
-pub const OWN_CHANNELS: u8 = 2;

@@ -7,8 +7,8 @@ use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, ClientId, EntityId, Kind};
-use muse::session::{PACKET_BYTES, ServerEvent, ServerSession};
-use muse::{Channel, ConnectionId};
+use muse::session::{GameServerSession, ServerEvent, ServerSession};
+use muse::{Channel, ConnectionId, MessageId, SendOptions};
 
 use crate::components::{NetId, Owner, Replicated, VisibleTo};
 use crate::connection::{
@@ -16,7 +16,7 @@ use crate::connection::{
 };
 use crate::events::Emitted;
 use crate::kinds::{self, EntityMap};
-use crate::protocol::{BevyGame, EVENTS, Protocol, ProtocolSlot};
+use crate::protocol::{BevyGame, Protocol, ProtocolSlot};
 use crate::ticks::{release_messages, run_tick, set_overstep};
 
 /// Runs sessions of a [`Protocol`] as their server, in place of Bevy's fixed loop; [`ServeOn`] says on which socket.
@@ -41,7 +41,6 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
             protocol,
             map: EntityMap::default(),
             buffer: Vec::new(),
-            packet: vec![0; PACKET_BYTES],
             visibility: BTreeMap::new(),
             followed: None,
             limited: None,
@@ -52,15 +51,57 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
 /// The session, in systems of the server: who is there, what they do, and the world as clients are told it.
 #[derive(Resource)]
 pub struct NetServer<G: BevyGame> {
-    /// The session.
-    pub game: netcode::Server<G>,
+    /// The session: a [`Server`](netcode::Server) and its connections.
+    pub game: GameServerSession<G>,
     link: Mutex<muse::drivers::EndpointDriver>,
     session: ServerSession,
     player: Kind<G::Player>,
 }
 
 impl<G: BevyGame> NetServer<G> {
-    /// The connections, for channels of the game's own and for closing one.
+    /// Sends a message of the game's own to a client, as its type is declared ([`Protocol::message`]).
+    pub fn send<M: muse::Message>(
+        &mut self,
+        client: ClientId,
+        message: &M,
+    ) -> muse::Result<MessageId> {
+        self.send_with(client, message, &SendOptions::default())
+    }
+
+    /// Sends a message with a priority, a deadline or a receipt of its own.
+    pub fn send_with<M: muse::Message>(
+        &mut self,
+        client: ClientId,
+        message: &M,
+        options: &SendOptions,
+    ) -> muse::Result<MessageId> {
+        let link = self.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        self.session
+            .send_with(now, endpoint, client, message, options)
+    }
+
+    /// Sends a message to every client.
+    pub fn broadcast<M: muse::Message>(&mut self, message: &M) -> muse::Result<()> {
+        let link = self.link.get_mut().expect("nobody else locks it");
+        self.session
+            .broadcast(link.now(), link.endpoint_mut(), message)
+    }
+
+    /// Sends bytes on a channel without types ([`Protocol::add_channel`]).
+    pub fn send_bytes(
+        &mut self,
+        client: ClientId,
+        channel: Channel,
+        bytes: &[u8],
+    ) -> muse::Result<MessageId> {
+        let link = self.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        self.session
+            .send_bytes(now, endpoint, client, channel, bytes)
+    }
+
+    /// The connections, for everything that is not here, such as closing one.
     ///
     /// # Panics
     /// Never: whoever holds the session holds its connections.
@@ -87,7 +128,6 @@ struct Works<G: BevyGame> {
     protocol: Protocol<G>,
     map: EntityMap,
     buffer: Vec<u8>,
-    packet: Vec<u8>,
     /// The entities that each client sees, as last told to the session.
     visibility: BTreeMap<ClientId, Vec<EntityId>>,
     /// Made once, because making it costs more than asking it.
@@ -123,9 +163,9 @@ fn serve<G: BevyGame>(world: &mut World) {
             }
         }
         world.insert_resource(NetServer::<G> {
-            game,
+            game: GameServerSession::new(game),
             link: Mutex::new(link),
-            session: ServerSession::new(muse::Protocol::default()),
+            session: ServerSession::new(protocol.messages.clone()),
             player: protocol.player,
         });
     }
@@ -157,26 +197,15 @@ impl<G: BevyGame> Works<G> {
                 break;
             };
             let now = link.now();
-            let event = net
-                .session
-                .handle_event::<()>(now, link.endpoint_mut(), event);
-            match event {
-                Some(ServerEvent::Joined(client)) => {
-                    // An account that comes back while its player is there goes on with it.
-                    let player = net.game.player(client);
-                    net.game.watch(client);
-                    net.game.set_player(client, player);
+            let event = net.session.handle_event(now, link.endpoint_mut(), event);
+            match event.and_then(|event| net.game.handle_event(now, event)) {
+                Some(ServerEvent::Joined(client) | ServerEvent::Returned(client)) => {
                     let account = net.session.info(client).map_or(0, |info| info.account);
                     world.write_message(ClientJoined { client, account });
                 }
                 Some(ServerEvent::Left(client, reason)) => {
-                    net.game.leave(client);
                     self.visibility.remove(&client);
                     world.write_message(ClientLeft { client, reason });
-                }
-                Some(ServerEvent::Packet(client, packet)) => {
-                    // A damaged packet is the sender's affair; the session's own counters know of it.
-                    let _ = net.game.handle_packet(now, client, packet);
                 }
                 Some(ServerEvent::Received(client, message)) => {
                     self.handle_message(world, client, message.channel(), message.bytes());
@@ -198,8 +227,7 @@ impl<G: BevyGame> Works<G> {
         channel: Channel,
         payload: &[u8],
     ) {
-        let channel = channel.number();
-        if channel == EVENTS {
+        if channel == self.protocol.events {
             let mut exchanges = self.protocol.exchanges.iter();
             exchanges.any(|exchange| exchange.accept(world, client, payload));
         } else {
@@ -215,14 +243,12 @@ impl<G: BevyGame> Works<G> {
     /// Simulates a tick if it is time.
     fn tick(&mut self, world: &mut World) -> bool {
         self.store_simulated(world);
-        let mut emitted = Vec::new();
         let ticked = world.resource_scope(|world, mut rules: Mut<G>| {
             let mut net = session::<G>(world);
             let now = net.link().now();
-            let emit = |client, event| emitted.push((client, event));
-            net.game.poll_tick(now, &mut *rules, emit)
+            net.game.tick(now, &mut rules)
         });
-        let Some(tick) = ticked else {
+        let Some((tick, emitted)) = ticked else {
             return false;
         };
         for (client, event) in emitted {
@@ -239,7 +265,7 @@ impl<G: BevyGame> Works<G> {
         true
     }
 
-    /// What systems outside of ticks changed of players and of what is simulated with them counts from this tick on.
+    /// Takes over what systems outside of ticks changed of players and of what is simulated with them: it counts from this tick on.
     fn store_simulated(&mut self, world: &mut World) {
         world.resource_scope(|world, mut net: Mut<NetServer<G>>| {
             let Self { protocol, map, .. } = self;
@@ -311,15 +337,8 @@ impl<G: BevyGame> Works<G> {
         let mut net = session::<G>(world);
         let net = &mut *net;
         let link = net.link.get_mut().expect("nobody else locks it");
-        let interval = net.game.snapshot_interval();
-        let now = link.now();
-        let endpoint = link.endpoint_mut();
-        for client in net.session.clients() {
-            let budget = net.session.snapshot_budget(now, endpoint, client, interval);
-            if let Some(bytes) = budget {
-                net.game.set_budget(client, bytes);
-            }
-        }
+        net.game
+            .set_budgets(link.now(), link.endpoint_mut(), &net.session);
     }
 
     /// Sends what is to be sent.
@@ -340,11 +359,8 @@ impl<G: BevyGame> Works<G> {
         }
         figures.slipped = net.game.slipped();
         let now = link.now();
-        while let Some((client, len)) = net.game.poll_packet(now, &mut self.packet) {
-            let (endpoint, packet) = (link.endpoint_mut(), &self.packet[..len]);
-            // One that does not go is lost, as the network might have lost it.
-            let _ = net.session.send_packet(now, endpoint, client, packet);
-        }
+        net.game
+            .send_packets(now, link.endpoint_mut(), &mut net.session);
         // As with polling: nobody to tell.
         let _ = link.flush();
         let left = net.game.poll_timeout().saturating_since(now);

@@ -16,8 +16,8 @@ use muse_bevy::muse::{
     self, ChannelConfig, Connect, Delivery, Outcome, SendOptions, ServerOptions,
 };
 use muse_bevy::prelude::*;
-use muse_bevy::{MessageFrom, MessageReceived, OWN_CHANNELS, ReceiptReceived};
-use predicted_runner::{Rules, client, protocol, server};
+use muse_bevy::{MessageFrom, MessageReceived, ReceiptReceived};
+use predicted_runner::{Rules, protocol};
 
 fn all<M: Message>(app: &mut App) -> Vec<M> {
     let mut messages = app.world_mut().resource_mut::<Messages<M>>();
@@ -40,55 +40,80 @@ fn heard<M: Message>(apps: &mut [App; 2], listener: usize) -> Vec<M> {
     }
 }
 
+#[derive(muse::Message, Clone, Debug, PartialEq)]
+#[message(id = 1)]
+struct Say {
+    #[field(max = 100)]
+    text: String,
+}
+
+fn say(text: &str) -> Say {
+    let text = text.to_owned();
+    Say { text }
+}
+
 #[test]
 fn messages_and_receipts_come_on_either_side() -> Result<(), Box<dyn std::error::Error>> {
-    let channel = ChannelConfig::new(Delivery::ReliableOrdered);
-    let config = protocol().transport(0x6265_7680).channel(channel);
+    let protocol = || {
+        let mut protocol = protocol().message::<Say>(Delivery::ReliableOrdered);
+        let bytes = protocol.add_channel(ChannelConfig::new(Delivery::ReliableUnordered));
+        (protocol, bytes)
+    };
+    let (_, bytes) = protocol();
+    let config = protocol().0.transport(0x6265_7680);
     let key = muse::new_key()?;
     let connect = Connect::pinned(key.public());
-    let link = muse::drivers::EndpointDriver::bind(
-        "127.0.0.1:0",
-        config.clone(),
-        ServerOptions::new(key),
-    )?;
+    let options = ServerOptions::new(key);
+    let link = muse::drivers::EndpointDriver::bind("127.0.0.1:0", config.clone(), options)?;
     let address = link.local_addr()?;
-    let mut apps = [
-        server(link),
-        client(muse::drivers::ClientDriver::connect(
-            address, config, connect,
-        )?),
-    ];
+    let joined = muse::drivers::ClientDriver::connect(address, config, connect)?;
+    let (mut server, mut client) = (App::new(), App::new());
+    server.add_plugins(ServerPlugin::new(protocol().0));
+    server
+        .insert_resource(Rules)
+        .insert_resource(ServeOn::new(link));
+    client.add_plugins(ClientPlugin::new(protocol().0));
+    client
+        .insert_resource(Rules)
+        .insert_resource(ConnectTo::new(joined));
+    let mut apps = [server, client];
     let came: Vec<ClientJoined> = heard(&mut apps, 0);
     let receipt = SendOptions::default().receipt();
 
     let mut session = apps[1].world_mut().resource_mut::<NetClient<Rules>>();
-    let link = session.link().ok_or("no session")?;
-    link.send_with(OWN_CHANNELS, b"is anybody there?", &receipt)?;
+    session.send_with(&say("is anybody there?"), &receipt)?;
     let asked: Vec<MessageFrom> = heard(&mut apps, 0);
-    let expected = MessageFrom {
-        client: came[0].client,
-        channel: OWN_CHANNELS,
-        payload: b"is anybody there?".to_vec(),
-    };
-    assert_eq!(asked, [expected]);
+    assert_eq!(asked[0].client, came[0].client);
+    assert_eq!(asked[0].read(), Some(say("is anybody there?")));
     let receipts: Vec<ReceiptReceived> = heard(&mut apps, 1);
     assert_eq!(receipts[0].client, None);
     assert_eq!(receipts[0].receipt.outcome, Outcome::Delivered);
 
     let mut session = apps[0].world_mut().resource_mut::<NetServer<Rules>>();
-    let connection = session.connection(came[0].client).ok_or("it is there")?;
-    session
-        .link()
-        .send_with(connection, OWN_CHANNELS, b"yes", &receipt)?;
+    session.send_with(came[0].client, &say("yes"), &receipt)?;
     let answered: Vec<MessageReceived> = heard(&mut apps, 1);
-    let expected = MessageReceived {
-        channel: OWN_CHANNELS,
-        payload: b"yes".to_vec(),
-    };
-    assert_eq!(answered, [expected]);
+    assert_eq!(answered[0].read(), Some(say("yes")));
     let receipts: Vec<ReceiptReceived> = heard(&mut apps, 0);
     assert_eq!(receipts[0].client, Some(came[0].client));
     assert_eq!(receipts[0].receipt.outcome, Outcome::Delivered);
+
+    let mut session = apps[1].world_mut().resource_mut::<NetClient<Rules>>();
+    session.send_bytes(bytes, b"bytes")?;
+    let plain: Vec<MessageFrom> = heard(&mut apps, 0);
+    let (client, payload) = (came[0].client, b"bytes".to_vec());
+    let channel = bytes;
+    assert_eq!(
+        plain,
+        [MessageFrom {
+            client,
+            channel,
+            payload
+        }]
+    );
+    let mut session = apps[0].world_mut().resource_mut::<NetServer<Rules>>();
+    session.broadcast(&say("to everybody"))?;
+    let told: Vec<MessageReceived> = heard(&mut apps, 1);
+    assert_eq!(told[0].read(), Some(say("to everybody")));
     Ok(())
 }
 
@@ -111,5 +136,7 @@ fn events_inputs_and_ticks_are_part_of_what_both_sides_share() {
         told(&protocol().describe(), &with_event),
         ["`client-event 5 u32` only there"]
     );
+    let with_message = protocol().message::<Say>(Delivery::ReliableOrdered);
+    assert!(with_message.describe().contains("message 1 on channel 2"));
     assert!(protocol().describe().contains("input type Keys {"));
 }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use muse_relay::packet::Candidates;
 use muse_transport::congestion::Budget;
 use muse_transport::typed::Message;
 use muse_transport::{
@@ -343,7 +342,7 @@ pub(crate) fn ban(
     endpoint: &mut Endpoint,
     connection: ConnectionId,
     (code, text): (u16, &str),
-    at_relay: impl FnOnce(SocketAddr) -> Candidates,
+    at_relay: impl FnOnce(SocketAddr) -> Vec<SocketAddr>,
 ) {
     let Some(remote) = endpoint.remote(connection) else {
         return;
@@ -352,8 +351,9 @@ pub(crate) fn ban(
     if is_memory_address(remote) {
         return;
     }
-    let known = at_relay(remote);
-    for address in known.as_slice().iter().chain(std::iter::once(&remote)) {
+    let mut known = at_relay(remote);
+    known.push(remote);
+    for address in known {
         endpoint.ban(address.ip());
     }
     let others: Vec<ConnectionId> = endpoint.connections().collect();

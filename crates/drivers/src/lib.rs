@@ -8,8 +8,8 @@
 //! - [`bind_shards`]: several sockets on one port, with packets steered to them by connection id and token;
 //! - [`memory_pair`]: two machines in one process, for offline play and tests;
 //! - [`Clock`] and [`fill_random`]: the time and the randomness that cores never fetch themselves;
-//! - [`LanAnnouncer`] and [`LanFinder`]: games on the same local network;
 //! - [`load_or_create_key`]: the file with the key that a server is known by;
+//! - `relay` (feature `relay`): rooms for players behind routers; `LanAnnouncer` and `LanFinder`: games on the same local network;
 //! - `WebListener` (feature `web`): browsers, over WebTransport and WebSocket, beside UDP; `UdpWebDriver` has both for any machine;
 //! - `MasterLink` (feature `master`): the connection to a master over HTTP and WebSocket, with TLS or without;
 //! - `AsyncUdp`, `AsyncEndpointDriver` and `AsyncClientDriver` (feature `tokio`): the same inside an async service.
@@ -61,6 +61,7 @@ pub use endpoint_driver::EndpointDriver;
 pub use entropy::{SystemEntropy, fill_random};
 pub use memory::{MemoryDriver, memory_pair};
 /// Relays: rooms, invitations, events, and what hosts on a local network say.
+#[cfg(feature = "relay")]
 pub use muse_relay as relay;
 #[cfg(not(target_arch = "wasm32"))]
 use native::sockets;

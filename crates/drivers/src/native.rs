@@ -7,13 +7,16 @@ pub mod async_udp;
 pub(crate) mod connect;
 mod key_file;
 mod key_log;
+#[cfg(feature = "relay")]
 mod lan;
 #[cfg(feature = "master")]
 pub mod master;
 mod private;
+#[cfg_attr(not(feature = "relay"), path = "native/no_relay.rs")]
 pub(crate) mod relay;
 mod shards;
 pub(crate) mod sockets;
+#[cfg(feature = "relay")]
 mod survey;
 pub mod udp;
 #[cfg(feature = "web")]
@@ -25,10 +28,12 @@ pub use async_endpoint::{AsyncClientDriver, AsyncEndpointDriver};
 pub use async_udp::AsyncUdp;
 pub use key_file::{load_or_create_key, new_key};
 pub use key_log::{KeyLog, danger_key_log_file};
+#[cfg(feature = "relay")]
 pub use lan::{LanAnnouncer, LanFinder};
 #[cfg(feature = "master")]
 pub use master::{MasterAddress, MasterCredentials, MasterLink, MasterSocket, MasterSocketConfig};
 pub use shards::bind_shards;
+#[cfg(feature = "relay")]
 pub use survey::survey_relays;
 pub use udp::{UdpCounters, UdpDriver, UdpOptions};
 #[cfg(feature = "web")]

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 
-use muse_relay::packet::Candidates;
 use muse_wire::{Duration, Instant, Machine};
 
 #[derive(Debug, Default)]
@@ -33,7 +32,7 @@ impl Sockets {
 
     pub(crate) fn leave(&mut self) {}
 
-    pub(crate) fn ban(&mut self, _: Instant, _: SocketAddr) -> Candidates {
-        Candidates::NONE
+    pub(crate) fn ban(&mut self, _: Instant, _: SocketAddr) -> Vec<SocketAddr> {
+        Vec::new()
     }
 }

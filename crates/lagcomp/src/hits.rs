@@ -12,7 +12,7 @@ use crate::{
 /// Every entity of one kind, as far back as shots may be judged.
 ///
 /// After each tick [`record`](Self::record) where everybody is, then judge the shots that came in with the inputs of the tick. For
-/// other kinds, platforms and bones use [`rewind_mut`](Self::rewind_mut).
+/// other kinds, platforms and bones use a [`Rewind`].
 ///
 /// ```
 /// use glam::Vec3;
@@ -154,10 +154,5 @@ impl<S: State> Hits<S> {
     /// The past, for other sorts of shots.
     pub const fn rewind(&self) -> &Rewind {
         &self.rewind
-    }
-
-    /// The past, to add to it.
-    pub const fn rewind_mut(&mut self) -> &mut Rewind {
-        &mut self.rewind
     }
 }

@@ -361,7 +361,7 @@ store! {
     call servers {
         /// Returns the standing of a game server: whether it has registered, and whether it is gone.
         fn server_standing(server: ServerId) -> ServerStanding;
-        /// A game server says where it is. The first key that it names is its own; one that was gone begins anew.
+        /// A game server says where it is. The first key that it names is its own; one that was gone starts over.
         fn register_server(server: ServerId, address: String, public_key: String, now: Instant) -> Registration;
         /// A game server that has registered is still there.
         fn server_seen(server: ServerId, now: Instant) -> ();

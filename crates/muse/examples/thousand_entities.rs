@@ -57,7 +57,7 @@ pub(crate) fn protocol() -> Protocol {
     Protocol::new("field/1")
 }
 
-fn kind() -> Kind<Body> {
+pub(crate) fn kind() -> Kind<Body> {
     let kind = protocol().for_game::<Rules>().player_kind::<Rules>();
     kind.expect("the only kind")
 }
@@ -76,7 +76,7 @@ pub(crate) fn new_game(now: Instant, count: u32) -> Result<(Match, Field), Box<d
     Ok((game, field))
 }
 
-fn populate(game: &mut Match, count: u32) -> Result<Field, Box<dyn Error>> {
+pub(crate) fn populate(game: &mut Match, count: u32) -> Result<Field, Box<dyn Error>> {
     let mut field = Field {
         bodies: Vec::new(),
         interest: Interest::new(InterestConfig::default()),
@@ -293,4 +293,4 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The range of a player's sight.
 const SIGHT: f32 = 90.0;
 /// Twenty times a second; all that is in sight would need about twice as much.
-const BYTES_PER_SNAPSHOT: usize = 700;
+pub(crate) const BYTES_PER_SNAPSHOT: usize = 700;

@@ -156,13 +156,6 @@ impl Client {
         event
     }
 
-    pub(crate) fn send_packet(&mut self, packet: &[u8]) {
-        let now = self.link.now();
-        let endpoint = self.link.endpoint_mut();
-        // One that does not go is lost, as the network might have lost it.
-        let _ = self.session.send_packet(now, endpoint, packet);
-    }
-
     pub(crate) fn flush(&mut self) -> Result<()> {
         Ok(self.link.flush()?)
     }

@@ -9,7 +9,8 @@
 //! - [`session`]: the same without sockets, on any [`Endpoint`]: in the browser, in an engine, in a simulation.
 //!
 //! Everything is encrypted and the server is known by its key; risky options have `danger` in their name. There is no async
-//! runtime: a game loop calls [`tick`](Server::tick). With feature `web`, browsers reach a server as well.
+//! runtime: a game loop calls [`tick`](Server::tick). With feature `web`, browsers reach a server as well; with `relay`, players behind
+//! routers meet; `master` has accounts, queues and seats; `lagcomp` judges shots by what the shooter saw.
 //!
 //! A complete server and client:
 //!
@@ -88,6 +89,7 @@ pub use server::Server;
 
 pub use glam;
 pub use muse_drivers as drivers;
+#[cfg(feature = "lagcomp")]
 pub use muse_lagcomp as lagcomp;
 #[cfg(feature = "lockstep")]
 pub use muse_lockstep as lockstep;

@@ -1,11 +1,13 @@
 //! The address that a server listens at and the one that a client connects to, with their options.
 
+#[cfg_attr(not(feature = "relay"), path = "place/no_room.rs")]
+mod room;
+
 #[cfg(not(target_arch = "wasm32"))]
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 #[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
 
-use muse_drivers::relay::Invitation;
 use muse_drivers::{ClientDriver, EndpointDriver, MemoryDriver, SystemEntropy};
 use muse_transport::token::{ConnectToken, TokenVerifier};
 use muse_transport::{
@@ -14,6 +16,8 @@ use muse_transport::{
 use muse_wire::{Duration, Link};
 
 use crate::{Error, Result, ServerAddress};
+
+pub(crate) use room::Invitation;
 
 /// The address that a server listens at, and the key by which it is known. A text such as `"[::]:7000"` is enough for a start.
 ///
@@ -32,9 +36,7 @@ pub struct Listen {
     limits: Option<HandshakeLimits>,
     admission: Option<AdmissionLimits>,
     #[cfg(not(target_arch = "wasm32"))]
-    room: Option<String>,
-    #[cfg(not(target_arch = "wasm32"))]
-    room_token: Option<ConnectToken>,
+    room: room::Room,
     #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
     web: Option<muse_drivers::WebOptions>,
 }
@@ -63,21 +65,6 @@ impl Listen {
     /// Opens no socket: players in the same program come by [`join_offline`](crate::Server::join_offline), in the browser too.
     pub fn offline() -> Self {
         Self::default()
-    }
-
-    /// Opens a room at a relay besides, so that players behind routers can come by an invitation.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn room(mut self, relay: &str) -> Self {
-        self.room = Some(relay.to_owned());
-        self
-    }
-
-    /// Shows this token to the relay of its [room](Self::room), for a relay that opens rooms for holders of its master's tokens alone. The master gives it to
-    /// signed-in players (`docs/relay-v2.md`).
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn room_token(mut self, token: ConnectToken) -> Self {
-        self.room_token = Some(token);
-        self
     }
 
     /// Keeps the server's key in this file, made on the first run. Default: `muse-server.key` in the current folder.
@@ -128,7 +115,7 @@ impl Listen {
                 Some(web) => link.with_web(muse_drivers::WebListener::bind(web)?)?,
                 None => link,
             };
-            return Open::at(link, public, self.room.as_deref(), self.room_token);
+            return Open::at(link, public, self.room);
         }
         Ok(Open {
             link: EndpointDriver::offline(config, options)?,
@@ -171,31 +158,13 @@ pub(crate) struct Open {
 #[cfg(not(target_arch = "wasm32"))]
 impl Open {
     /// Opens the room, if one is wanted, and finds out how players reach a bound server.
-    fn at(
-        mut link: EndpointDriver,
-        key: ServerPublicKey,
-        room: Option<&str>,
-        token: Option<ConnectToken>,
-    ) -> Result<Self> {
+    fn at(mut link: EndpointDriver, key: ServerPublicKey, room: room::Room) -> Result<Self> {
         let bound = link.local_addr()?;
         let host = reachable_ip(bound.ip()).to_string();
-        let invitation = match room {
-            None => None,
-            Some(relay) => {
-                let relay = lookup(relay)?;
-                let code = link.open_room_with(relay, token)?;
-                let host_key = *key.as_bytes();
-                Some(Invitation {
-                    relay,
-                    code,
-                    host_key,
-                })
-            }
-        };
         Ok(Self {
+            invitation: room.open(&mut link, key)?,
             link,
             address: address(&host, bound.port(), key)?,
-            invitation,
         })
     }
 }
@@ -298,13 +267,10 @@ impl Target {
         match self {
             Self::Token(_, token) => Ok(Connect::token((**token).clone())),
             Self::Key(key) => Ok(Connect::pinned(*key)),
-            Self::Text(text) => match text.parse::<Invitation>() {
-                Ok(invitation) => {
-                    let key = ServerPublicKey::from_bytes(invitation.host_key);
-                    Ok(Connect::pinned(key))
-                }
-                Err(_) => Ok(Connect::pinned(parse_address(text)?.key())),
-            },
+            Self::Text(text) => Ok(Connect::pinned(match room::invitation(text) {
+                Some(it) => room::host_key(&it),
+                None => parse_address(text)?.key(),
+            })),
         }
     }
 
@@ -313,9 +279,9 @@ impl Target {
     fn open(self, config: Config, how: Connect) -> Result<ClientDriver> {
         Ok(match self {
             Self::Token(address, _) => ClientDriver::connect(&*address, config, how)?,
-            Self::Text(text) => match text.parse::<Invitation>() {
-                Ok(it) => ClientDriver::join(it.relay, it.code, config, how)?,
-                Err(_) => {
+            Self::Text(text) => match room::invitation(&text) {
+                Some(it) => room::join(&it, config, how)?,
+                None => {
                     let address = parse_address(&text)?;
                     ClientDriver::connect((&*address.host(), address.port()), config, how)?
                 }
@@ -361,12 +327,6 @@ impl From<&ServerAddress> for Join {
     }
 }
 
-impl From<&Invitation> for Join {
-    fn from(invitation: &Invitation) -> Self {
-        Self::to(&invitation.to_string())
-    }
-}
-
 #[cfg(not(target_arch = "wasm32"))]
 /// The address to tell players of a socket that listens at `bound`: for one that listens everywhere, the one that this machine has
 /// towards the internet.
@@ -384,15 +344,6 @@ fn reachable_ip(bound: IpAddr) -> IpAddr {
         .or_else(|| towards("[::]:0", "[2001:db8::1]:9"))
         .filter(|ip| !ip.is_unspecified())
         .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
-}
-
-#[cfg(not(target_arch = "wasm32"))]
-fn lookup(name: &str) -> Result<SocketAddr> {
-    let none = || {
-        let text = format!("{name} has no address");
-        std::io::Error::new(std::io::ErrorKind::NotFound, text)
-    };
-    Ok(name.to_socket_addrs()?.next().ok_or_else(none)?)
 }
 
 /// The address of a server without a socket names its key, and no place.

@@ -157,6 +157,15 @@ impl Protocol {
         self.routes.get(&M::ID).copied()
     }
 
+    /// Returns the lines that describe the messages and their channels.
+    pub fn describe_messages(&self) -> String {
+        let mut text = self.messages.describe();
+        for (message, channel) in &self.routes {
+            text += &format!("message {message} on channel {}\n", channel.0);
+        }
+        text
+    }
+
     /// Returns the kinds of entities, for [`netcode`](crate::netcode)'s own types.
     pub fn kinds(&self) -> &Kinds {
         &self.kinds
@@ -169,10 +178,7 @@ impl Protocol {
 
     /// Returns everything that both sides must have in common, a line each. Channels are compared besides.
     pub fn describe(&self) -> String {
-        let mut text = format!("protocol name {}\n{}", self.name, self.messages.describe());
-        for (message, channel) in &self.routes {
-            text += &format!("message {message} on channel {}\n", channel.0);
-        }
+        let mut text = format!("protocol name {}\n{}", self.name, self.describe_messages());
         for line in self.kinds.describe().lines() {
             text += &format!("kind {line}\n");
         }

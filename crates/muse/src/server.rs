@@ -1,12 +1,12 @@
 //! A server of typed messages for a game loop.
 
 use muse_drivers::EndpointDriver;
-use muse_drivers::relay::Invitation;
 use muse_netcode::ClientId;
 use muse_schema::Message;
 use muse_transport::{Event, MessageId, SendOptions};
 use muse_wire::{Duration, Instant};
 
+use crate::place::Invitation;
 use crate::session::{Applicant, ClientInfo, ServerEvent, ServerSession};
 use crate::{Channel, Join, Listen, Protocol, Result, ServerAddress};
 
@@ -49,7 +49,7 @@ pub struct Server {
     link: EndpointDriver,
     session: ServerSession,
     address: ServerAddress,
-    invitation: Option<Invitation>,
+    pub(crate) invitation: Option<Invitation>,
     buffer: Vec<u8>,
 }
 
@@ -188,11 +188,6 @@ impl Server {
     /// playing offline. Each way is for one client.
     pub fn join_offline(&mut self) -> Join {
         Join::offline(&mut self.link, self.address.key())
-    }
-
-    /// Returns the invitation to the server's room at a relay, for a server that has one.
-    pub fn invitation(&self) -> Option<Invitation> {
-        self.invitation
     }
 
     /// Returns the line that a friend pastes to connect: the invitation to the server's room if it has one, else its address.

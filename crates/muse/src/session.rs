@@ -4,13 +4,16 @@
 //! WebSocket, memory or a relay's room, and which the simulation runs in virtual time; so everything above them, from
 //! [`GameServer`](crate::GameServer) to a game of your own loop, behaves alike on every link.
 //!
-//! A turn of a server: give every event of the endpoint to [`ServerSession::handle_event`], hand the game's packets out of it to
-//! the simulation, and send what the simulation has for each client with [`ServerSession::send_snapshots`].
+//! [`ServerSession`] and [`ClientSession`] carry messages; on top of them [`GameServerSession`] and [`GameClientSession`] carry a game, whose example shows a turn.
 
 mod client;
+mod game_client;
+mod game_server;
 mod server;
 
 pub use client::{ClientEvent, ClientSession};
+pub use game_client::GameClientSession;
+pub use game_server::GameServerSession;
 pub use server::{Applicant, ClientInfo, ServerEvent, ServerSession};
 
 use muse_schema::{DecodeError, Message};
@@ -25,6 +28,11 @@ pub struct Incoming<'a> {
 }
 
 impl<'a> Incoming<'a> {
+    /// Returns the message that these bytes are, which came on this channel: for a program that has kept them.
+    pub const fn new(channel: Channel, payload: &'a [u8]) -> Self {
+        Self { channel, payload }
+    }
+
     /// Returns the message if it is of this type and whole; `None` otherwise.
     pub fn read<M: Message>(&self) -> Option<M> {
         self.try_read()?.ok()

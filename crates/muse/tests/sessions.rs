@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 
-use muse::netcode::{Client as Predicting, Server as Simulating};
 use muse::prelude::*;
-use muse::session::{ClientSession, PACKET_BYTES, ServerSession};
+use muse::session::{ClientSession, GameClientSession, GameServerSession, ServerSession};
 use muse::token::{TokenGrant, TokenIssuer, TokenVerifier};
 use muse::transport::SeededEntropy;
 use muse::{Connect, Endpoint, Instant, ServerKey, ServerOptions};
@@ -46,9 +45,11 @@ struct World {
     simulation: Simulation<Endpoint>,
     server: NodeId,
     session: ServerSession,
-    game: Simulating<Rules>,
+    game: GameServerSession<Rules>,
     /// Clients that the server was told have joined.
     joined: Vec<ClientId>,
+    /// Those that came back to their player.
+    returned: Vec<ClientId>,
     left: Vec<ClientId>,
     counted: Vec<u32>,
 }
@@ -56,7 +57,7 @@ struct World {
 struct Guest {
     node: NodeId,
     session: ClientSession,
-    game: Predicting<Rules>,
+    game: GameClientSession<Rules>,
     sent: u32,
     error: Option<muse::Error>,
 }
@@ -67,12 +68,14 @@ impl World {
         let mut endpoint = new_endpoint(seed);
         endpoint.set_unix_time(Instant::ZERO, UNIX_TIME);
         endpoint.listen(options);
+        let game = protocol().game_server(Instant::ZERO);
         Self {
             server: simulation.add(SERVER.into(), endpoint),
             simulation,
             session: ServerSession::new(protocol()),
-            game: protocol().game_server(Instant::ZERO).expect("one kind"),
+            game: GameServerSession::new(game.expect("one kind")),
             joined: Vec::new(),
+            returned: Vec::new(),
             left: Vec::new(),
             counted: Vec::new(),
         }
@@ -91,7 +94,7 @@ impl World {
         Guest {
             node,
             session,
-            game,
+            game: GameClientSession::new(game),
             sent: 0,
             error: None,
         }
@@ -111,18 +114,15 @@ impl World {
         let endpoint = self.simulation.node_mut(self.server);
         let mut buffer = Vec::new();
         while let Some(event) = endpoint.poll_event(&mut buffer) {
-            match self.session.handle_event::<()>(now, endpoint, event) {
+            let event = self.session.handle_event(now, endpoint, event);
+            match event.and_then(|event| self.game.handle_event(now, event)) {
                 Some(Joined(client)) => {
                     self.joined.push(client);
-                    self.game.leave(client);
-                    let joined = self.game.join(client, &Runner::default());
+                    let joined = self.game.spawn(client, &Runner::default());
                     joined.expect("room");
                 }
+                Some(Returned(client)) => self.returned.push(client),
                 Some(Left(client, _)) => self.left.push(client),
-                Some(ServerEvent::Packet(client, packet)) => {
-                    let taken = self.game.handle_packet(now, client, packet);
-                    taken.expect("an honest packet");
-                }
                 Some(Received(_, message)) => {
                     let count = message.read::<Count>().expect("the only message");
                     self.counted.push(count.number);
@@ -130,10 +130,9 @@ impl World {
                 _ => {}
             }
         }
-        while self.game.poll_tick(now, &mut Rules, |_, ()| ()).is_some() {}
-        let mut packet = [0; PACKET_BYTES];
-        self.session
-            .send_snapshots(now, endpoint, &mut self.game, &mut packet);
+        while self.game.tick(now, &mut Rules).is_some() {}
+        self.game.send_snapshots(now, endpoint, &mut self.session);
+        assert_eq!(self.game.refused(), 0, "everybody is honest");
     }
 }
 
@@ -141,20 +140,15 @@ impl Guest {
     fn play(&mut self, now: Instant, endpoint: &mut Endpoint) {
         let mut buffer = Vec::new();
         while let Some(event) = endpoint.poll_event(&mut buffer) {
-            match self.session.handle_event(event) {
-                Some(ClientEvent::Packet(packet)) => {
-                    // One that came twice or too late is of no use.
-                    let _ = self.game.handle_packet(now, &mut Rules, packet);
-                }
-                Some(ClientEvent::Ended(error)) => self.error = Some(error),
-                _ => {}
+            let event = self.session.handle_event(event);
+            let event = event.and_then(|event| self.game.handle_event(now, &mut Rules, event));
+            if let Some(ClientEvent::Ended(error)) = event {
+                self.error = Some(error);
             }
         }
         let keys = |tick: Tick| (tick.0 / 40).is_multiple_of(2);
-        let mut packet = [0; PACKET_BYTES];
-        while let Some(len) = self.game.poll_packet(now, &mut Rules, keys, &mut packet) {
-            let _ = self.session.send_packet(now, endpoint, &packet[..len]);
-        }
+        let (game, session) = (&mut self.game, &mut self.session);
+        while let Some(_len) = game.send_packet(now, &mut Rules, endpoint, session, keys) {}
         if self.session.is_connected() && self.sent < COUNTED {
             let number = self.sent;
             let sent = self.session.send(now, endpoint, &Count { number });
@@ -233,8 +227,8 @@ fn an_account_that_comes_back_is_the_same_client_and_its_ghost_is_gone() {
     for _ in 0..500 {
         world.turn(&mut guests);
     }
-    assert_eq!(world.joined.len(), 3);
-    assert_eq!(world.joined.last().copied(), first, "the same player");
+    assert_eq!(world.joined.len(), 2);
+    assert_eq!(world.returned, Vec::from_iter(first), "the same player");
     assert_eq!(world.left, [], "nobody left: the ghost was replaced");
     assert_eq!(world.session.clients().count(), 2);
     let ended = |guest: &Guest| guest.error.is_some();

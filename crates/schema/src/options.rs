@@ -96,12 +96,6 @@ impl Options {
         self
     }
 
-    /// `max = max`
-    pub const fn max(mut self, max: u32) -> Self {
-        self.max = Some(max);
-        self
-    }
-
     /// `range = min..=max` of integers
     pub const fn integer_range(mut self, min: i128, max: i128) -> Self {
         self.range = Range::Integer { min, max };
@@ -128,42 +122,6 @@ impl Options {
         let count = quantise::count(min, max, step);
         self.range = Range::Angle { min, max, count };
         self.grid = Grid::of_angle(min, max, count);
-        self
-    }
-
-    /// `rotation = bits`: a quaternion by its three smaller parts of so many bits
-    pub const fn rotation(mut self, bits: u32) -> Self {
-        self.rotation = Some(bits);
-        self
-    }
-
-    /// `bits = count`: a set of so many bits
-    pub const fn bits(mut self, count: u32) -> Self {
-        self.bits = Some(count);
-        self
-    }
-
-    /// `predict = order`
-    pub const fn predict(mut self, order: Predict) -> Self {
-        self.predict = Some(order);
-        self
-    }
-
-    /// `velocity = field`: the field of the same struct that is this one's change per second
-    pub const fn velocity(mut self, field: &'static str) -> Self {
-        self.velocity = Some(field);
-        self
-    }
-
-    /// `interpolate = way`
-    pub const fn interpolate(mut self, way: Interpolate) -> Self {
-        self.interpolate = Some(way);
-        self
-    }
-
-    /// `tolerance = distance`
-    pub const fn tolerance(mut self, distance: f64) -> Self {
-        self.tolerance = Some(distance);
         self
     }
 
@@ -251,4 +209,27 @@ impl Options {
     pub(crate) fn length_max(&self) -> u32 {
         self.max.unwrap_or(LENGTH_MAX_DEFAULT)
     }
+}
+
+muse_wire::setters! { const Options:
+    /// `max = max`
+    max: u32 = Some(max),
+
+    /// `rotation = bits`: a quaternion by its three smaller parts of so many bits
+    rotation: u32 = Some(rotation),
+
+    /// `bits = count`: a set of so many bits
+    bits: u32 = Some(bits),
+
+    /// `predict = order`
+    predict: Predict = Some(predict),
+
+    /// `velocity = field`: the field of the same struct that is this one's change per second
+    velocity: &'static str = Some(velocity),
+
+    /// `interpolate = way`
+    interpolate: Interpolate = Some(interpolate),
+
+    /// `tolerance = distance`
+    tolerance: f64 = Some(tolerance),
 }

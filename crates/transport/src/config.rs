@@ -174,36 +174,28 @@ impl ChannelConfig {
         }
     }
 
-    /// Sets the price paid for latency under loss. Default: balanced. Unreliable channels ignore it.
-    pub const fn repair(mut self, repair: Repair) -> Self {
-        self.repair = repair;
-        self
+    /// Returns its delivery guarantee.
+    pub const fn delivery(&self) -> Delivery {
+        self.delivery
     }
+}
+
+muse_wire::setters! { const ChannelConfig:
+    /// Sets the price paid for latency under loss. Default: balanced. Unreliable channels ignore it.
+    repair: Repair,
 
     /// Priority of its messages unless a message says otherwise. Default: normal.
-    pub const fn priority(mut self, priority: Priority) -> Self {
-        self.priority = priority;
-        self
-    }
+    priority: Priority,
 
     /// Share of the bandwidth beside channels of the same priority, 1 to 255. Default: 16.
-    pub const fn weight(mut self, weight: u8) -> Self {
-        self.weight = if weight == 0 { 1 } else { weight };
-        self
-    }
+    weight: u8 = if weight == 0 { 1 } else { weight },
 
     /// Bytes that may wait to be sent or acknowledged before sending fails. Default: 8 MiB; a message that is larger is
     /// taken when nothing else waits.
-    pub const fn queue_bytes(mut self, bytes: usize) -> Self {
-        self.queue_bytes = bytes;
-        self
-    }
+    queue_bytes: usize,
 
     /// Messages that may wait to be sent or acknowledged before sending fails, at most 32,768. Default: 32,768.
-    pub const fn queue_messages(mut self, messages: usize) -> Self {
-        self.queue_messages = if messages > 32_768 { 32_768 } else { messages };
-        self
-    }
+    queue_messages: usize = if queue_messages > 32_768 { 32_768 } else { queue_messages },
 
     /// Longest time that congestion may hold back a message of an [unreliable](Delivery::Unreliable) or
     /// [sequenced](Delivery::Sequenced) channel before it is dropped unsent, the oldest first. Default: 250 ms.
@@ -212,15 +204,7 @@ impl ChannelConfig {
     /// sequenced channel stays however old it is, for nothing better has come; so does one whose first fragment has left.
     /// Nothing is dropped while the path carries what is sent, however rarely the endpoint is polled. Longer loses less and
     /// delivers later; [`Duration::MAX`] never drops. Reliable channels, which must deliver, ignore it.
-    pub const fn queue_age(mut self, age: Duration) -> Self {
-        self.queue_age = age;
-        self
-    }
-
-    /// Returns its delivery guarantee.
-    pub const fn delivery(&self) -> Delivery {
-        self.delivery
-    }
+    queue_age: Duration,
 }
 
 /// Everything that an endpoint's connections share.

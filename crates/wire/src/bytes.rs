@@ -153,11 +153,6 @@ impl<'a> Writer<'a> {
         &self.buffer[..self.len]
     }
 
-    /// Returns the bytes that have been written, to be changed in place.
-    pub fn written_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer[..self.len]
-    }
-
     /// The free rest of the buffer; [`advance`](Self::advance) says how much of it was filled.
     pub fn spare(&mut self) -> &mut [u8] {
         &mut self.buffer[self.len..]

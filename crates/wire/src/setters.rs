@@ -1,6 +1,7 @@
 //! The setters of option types.
 
-/// Writes the setters of an option type, one for each field: it takes the options, sets the field of its name, and returns them.
+/// Writes the setters of an option type, one for each field: it takes the options, sets the field of its name, and returns them. With `const` in front of
+/// the type they can be called in constants.
 ///
 /// ```
 /// #[derive(Default)]
@@ -23,6 +24,18 @@
 macro_rules! setters {
     (@ $name:ident) => { $name };
     (@ $name:ident $value:expr) => { $value };
+    (const $options:ident: $($(#[$meta:meta])* $name:ident: $type:ty $(= $value:expr)?,)+) => {
+        impl $options {
+            $(
+                $(#[$meta])*
+                #[must_use]
+                pub const fn $name(mut self, $name: $type) -> Self {
+                    self.$name = $crate::setters!(@ $name $($value)?);
+                    self
+                }
+            )+
+        }
+    };
     ($options:ident: $($(#[$meta:meta])* $name:ident: $type:ty $(= $value:expr)?,)+) => {
         impl $options {
             $(

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use muse::session::{ClientEvent, ClientSession, PACKET_BYTES};
+use muse::session::{ClientEvent, ClientSession};
 use muse::wire::{Duration, Instant};
 use muse::{Channel, ChannelConfig, Delivery, Endpoint, Protocol};
 
@@ -58,7 +58,6 @@ pub struct MatchClient {
     player: Option<Player>,
     /// Messages that came before.
     early: Vec<ToPlayer>,
-    packet: Vec<u8>,
 }
 
 impl MatchClient {
@@ -73,7 +72,6 @@ impl MatchClient {
             is_welcome: false,
             player: None,
             early: Vec::new(),
-            packet: vec![0; PACKET_BYTES],
         }
     }
 
@@ -126,12 +124,8 @@ impl MatchClient {
         let Some(player) = &mut self.player else {
             return false;
         };
-        let Some(len) = player.poll_packet(now, command, &mut self.packet) else {
-            return false;
-        };
-        // One that does not go is lost, as the network might have lost it.
-        let _ = self.session.send_packet(now, endpoint, &self.packet[..len]);
-        true
+        let poll = |packet: &mut [u8]| player.poll_packet(now, command, packet);
+        self.session.send_next_packet(now, endpoint, poll).is_some()
     }
 
     /// Returns when [`send_packet`](Self::send_packet) has something next.

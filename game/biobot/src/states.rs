@@ -140,13 +140,6 @@ impl Robot {
         self.ready.saturating_sub(tick.0)
     }
 
-    /// Returns the share of the reload that is done, 0 to 1; `None` when it does not reload.
-    pub fn reload_share(&self, tick: Tick) -> Option<f32> {
-        let whole = weapons::weapon(self.weapon).reload_ticks.max(1);
-        (self.reload > tick.0)
-            .then(|| 1.0 - (self.reload - tick.0).min(u32::from(whole)) as f32 / f32::from(whole))
-    }
-
     /// Returns the degree to which it aims down the sights, 0 to 1.
     pub fn aiming(&self) -> f32 {
         f32::from(self.aim) / f32::from(AIM_TICKS)

@@ -7,6 +7,7 @@ mod master;
 mod ping;
 mod relay;
 mod replay;
+#[cfg(feature = "legacy")]
 mod rp;
 mod tools;
 mod up;
@@ -36,7 +37,11 @@ enum Command {
     /// Run a server that sends every message back, for `muse ping`.
     Echo(echo::Arguments),
     /// Run either end of MUSE-RP v1, to talk to the original implementation.
+    #[cfg(feature = "legacy")]
     Rp(rp::Arguments),
+    /// Run either end of MUSE-RP v1 (needs --features legacy).
+    #[cfg(not(feature = "legacy"))]
+    Rp(tools::Ignored),
     /// Run a relay, which connects players behind routers.
     Relay(Box<relay::Arguments>),
     /// Print a recorded match, and verify it by running it again.
@@ -68,7 +73,10 @@ fn main() -> ExitCode {
     let outcome = match Muse::parse().command {
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
+        #[cfg(feature = "legacy")]
         Command::Rp(arguments) => rp::run(&arguments),
+        #[cfg(not(feature = "legacy"))]
+        Command::Rp(ignored) => tools::missing("legacy", "rp", &ignored),
         Command::Relay(arguments) => relay::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Up(arguments) => up::run(&arguments),

@@ -1,15 +1,18 @@
 //! `muse relay`: a relay, which connects players behind routers.
 //!
 //! This file has what both kinds of relay have in common: the address, the metrics, and how they end. The relays themselves are in `muse_program::relay`: [`v2`] is
-//! the relay for Muse traffic, [`v1`] the one for clients of the older protocol.
+//! the relay for Muse traffic, `v1` (feature `legacy`) the one for clients of the older protocol.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use muse_program::address::resolve;
 use muse_program::relay::metrics::Metrics;
-use muse_program::relay::{RelayServer, v1, v2};
+#[cfg(feature = "legacy")]
+use muse_program::relay::v1;
+use muse_program::relay::{RelayServer, v2};
 
 use crate::interrupt::Interrupt;
 
@@ -27,7 +30,7 @@ pub(crate) struct Arguments {
     /// Address to listen on, UDP, with --v1 also TCP; `[::]` takes IPv4 too, port 0 lets the system choose.
     #[arg(value_name = "HOST:PORT")]
     listen: String,
-    /// Run the relay of protocol version 1 (docs/relay-v1.md).
+    /// Run the relay of protocol version 1 (docs/relay-v1.md), if it is built in (--features legacy).
     #[arg(long)]
     v1: bool,
     /// Serve Prometheus metrics over HTTP at this address.
@@ -42,6 +45,7 @@ pub(crate) struct Arguments {
     web: v2::WebArguments,
     #[command(flatten)]
     limits: v2::LimitArguments,
+    #[cfg(feature = "legacy")]
     #[command(flatten)]
     v1_limits: v1::LimitArguments,
 }
@@ -55,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let mut server: Box<dyn RelayServer> = match arguments.v1 {
-        true => Box::new(v1::Server::bind(listen, &arguments.v1_limits)?),
+        true => bind_v1(listen, arguments)?,
         false => {
             let server = v2::Server::bind(listen, &arguments.hosts, &arguments.limits)?;
             Box::new(server.with_web(&arguments.web)?)
@@ -80,4 +84,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     server.drain(Duration::from_secs(arguments.drain_seconds))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "legacy")]
+fn bind_v1(listen: SocketAddr, arguments: &Arguments) -> anyhow::Result<Box<dyn RelayServer>> {
+    Ok(Box::new(v1::Server::bind(listen, &arguments.v1_limits)?))
+}
+
+#[cfg(not(feature = "legacy"))]
+fn bind_v1(listen: SocketAddr, _: &Arguments) -> anyhow::Result<Box<dyn RelayServer>> {
+    anyhow::bail!(
+        "`muse relay --v1` is not built in; run it with: cargo run --release -p muse-cli --features legacy -- relay --v1 {listen}"
+    )
 }

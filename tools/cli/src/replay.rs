@@ -1,15 +1,15 @@
 //! `muse replay`: prints a recorded match, and verifies it by running it again.
 
 mod biobot;
+#[cfg(feature = "tools")]
+mod samples;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use muse_lockstep::replay::{Replay, play, verify};
-use muse_lockstep::samples::{duel::Duel, rts::Rts};
-use muse_lockstep::{DeterministicGame, Frame, describe, encode};
+use muse_lockstep::replay::Replay;
 
 /// A recorded match.
 #[derive(Args)]
@@ -45,8 +45,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match name {
         "Biobot" => sound &= biobot::examine(&bytes, arguments)?,
         _ if !asked => {}
-        "Duel" => sound &= examine::<Duel>(&replay, arguments)?,
-        "Rts" => sound &= examine::<Rts>(&replay, arguments)?,
+        #[cfg(feature = "tools")]
+        "Duel" => sound &= samples::examine::<samples::Duel>(&replay, arguments)?,
+        #[cfg(feature = "tools")]
+        "Rts" => sound &= samples::examine::<samples::Rts>(&replay, arguments)?,
+        #[cfg(not(feature = "tools"))]
+        "Duel" | "Rts" => bail!(
+            "the library's sample games are not built in; run it with: cargo run --release -p muse-cli --features tools -- replay {}",
+            arguments.file.display()
+        ),
         _ => bail!(
             "this program does not know the game {name:?}; without --verify and --frame it prints the summary"
         ),
@@ -78,42 +85,4 @@ fn summary(replay: &Replay<'_>) {
         replay.checks().len(),
         replay.snapshots().len()
     );
-}
-
-/// Verifies and prints a match of a known game. Returns true if it verified.
-fn examine<G: DeterministicGame>(
-    replay: &Replay<'_>,
-    arguments: &Arguments,
-) -> anyhow::Result<bool> {
-    if let Some(frame) = arguments.frame {
-        let state: G = play(replay, Frame(frame))?;
-        let mut bytes = Vec::new();
-        encode(&state, &mut bytes)?;
-        print!("{}", describe(&G::TYPE, &bytes));
-        let inputs = replay.inputs(Frame(frame)).unwrap_or_default();
-        for (seat, input) in inputs.inputs.iter().enumerate() {
-            let input = input.map(muse_lockstep::decode::<G::Input>);
-            match input {
-                Some(Ok(input)) => println!("seat {seat}: {input:?}"),
-                Some(Err(_)) => println!("seat {seat}: an input that cannot be decoded"),
-                None => println!("seat {seat}: nobody"),
-            }
-        }
-    }
-    if !arguments.verify {
-        return Ok(true);
-    }
-    let outcome = verify::<G>(replay)?;
-    match outcome.differs {
-        None => println!(
-            "verified: {} frames, {} checks agree",
-            outcome.frames, outcome.compared
-        ),
-        Some((frame, fields)) => {
-            println!("differs: the state before frame {frame} is not the recorded one");
-            fields.iter().for_each(|field| println!("  {field}"));
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -6,6 +6,8 @@
 pub(crate) use with::{Command, run};
 #[cfg(not(feature = "tools"))]
 pub(crate) use without::{Command, run};
+#[cfg(not(feature = "legacy"))]
+pub(crate) use without::{Ignored, missing};
 
 #[cfg(feature = "tools")]
 mod with {
@@ -65,16 +67,23 @@ mod without {
 
     /// Says how to build the tool in.
     pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
-        let (name, arguments) = match command {
-            Command::Proxy(arguments) => ("proxy", arguments),
-            Command::Lab(arguments) => ("lab", arguments),
-            Command::Bench(arguments) => ("bench", arguments),
-        };
-        let line = [&[name.to_owned()], &arguments.words[..]]
-            .concat()
-            .join(" ");
+        match command {
+            Command::Proxy(arguments) => missing("tools", "proxy", &arguments),
+            Command::Lab(arguments) => missing("tools", "lab", &arguments),
+            Command::Bench(arguments) => missing("tools", "bench", &arguments),
+        }
+    }
+
+    /// Says how to build a command in that comes with a feature.
+    pub(crate) fn missing(
+        feature: &str,
+        name: &str,
+        arguments: &Ignored,
+    ) -> anyhow::Result<ExitCode> {
+        let words = [&[name.to_owned()], &arguments.words[..]].concat();
+        let line = words.join(" ");
         bail!(
-            "`muse {name}` is not built in; run it with: cargo run --release -p muse-cli --features tools -- {line}"
+            "`muse {name}` is not built in; run it with: cargo run --release -p muse-cli --features {feature} -- {line}"
         )
     }
 }

@@ -4,7 +4,9 @@
 
 use std::net::SocketAddr;
 
-use muse::session::{ClientEvent, ClientSession, PACKET_BYTES, ServerEvent, ServerSession};
+use muse::session::{
+    ClientEvent, ClientSession, GameClientSession, GameServerSession, ServerEvent, ServerSession,
+};
 use muse_netcode::{Client, ClientId, EntityId, Remotes, Server, SessionConfig, Tick};
 use muse_transport::{Connect, Endpoint, SeededEntropy, ServerKey, ServerOptions};
 use muse_wire::{Datagram, Ecn, Instant, Machine};
@@ -13,12 +15,11 @@ use crate::character::{Body, Keys, Rules, protocol};
 
 /// The server of a match.
 pub(crate) struct ServerSide {
-    pub(crate) game: Server<Rules>,
+    pub(crate) game: GameServerSession<Rules>,
     endpoint: Endpoint,
     session: ServerSession,
     /// In the order in which they were expected.
     clients: Vec<Expected>,
-    packet: Vec<u8>,
     buffer: Vec<u8>,
 }
 
@@ -35,12 +36,12 @@ impl ServerSide {
         let mut endpoint = new_endpoint(seed);
         endpoint.listen(ServerOptions::new(key()));
         let (kinds, kind) = (protocol.kinds().clone(), crate::character::kinds().1);
+        let game = Server::new(config, kinds, kind, Instant::ZERO);
         Self {
-            game: Server::new(config, kinds, kind, Instant::ZERO),
+            game: GameServerSession::new(game),
             endpoint,
             session: ServerSession::new(protocol),
             clients: Vec::new(),
-            packet: vec![0; PACKET_BYTES],
             buffer: Vec::new(),
         }
     }
@@ -84,14 +85,14 @@ impl ServerSide {
 
     /// Begins the next tick if it is time.
     pub(crate) fn poll_tick(&mut self, now: Instant) -> Option<Tick> {
-        self.game.poll_tick(now, &mut Rules, |_, ()| ())
+        let (tick, _) = self.game.tick(now, &mut Rules)?;
+        Some(tick)
     }
 
     /// Ends the tick, and sends everybody its snapshot.
     pub(crate) fn send_snapshots(&mut self, now: Instant) {
-        let (endpoint, packet) = (&mut self.endpoint, &mut self.packet);
-        self.session
-            .send_snapshots(now, endpoint, &mut self.game, packet);
+        self.game
+            .send_snapshots(now, &mut self.endpoint, &mut self.session);
     }
 
     /// Gives every datagram that is due, with its destination, to `send`.
@@ -113,15 +114,13 @@ impl ServerSide {
         let mut buffer = std::mem::take(&mut self.buffer);
         while let Some(event) = self.endpoint.poll_event(&mut buffer) {
             let endpoint = &mut self.endpoint;
-            match self.session.handle_event::<()>(now, endpoint, event) {
-                Some(ServerEvent::Joined(client)) => self.welcome(client),
-                Some(ServerEvent::Packet(client, packet)) => {
-                    let taken = self.game.handle_packet(now, client, packet);
-                    taken.expect("a packet of our own client");
-                }
-                _ => {}
+            let event = self.session.handle_event(now, endpoint, event);
+            let event = event.and_then(|event| self.game.handle_event(now, event));
+            if let Some(ServerEvent::Joined(client)) = event {
+                self.welcome(client);
             }
         }
+        assert_eq!(self.game.refused(), 0, "our own clients send no nonsense");
         self.buffer = buffer;
     }
 
@@ -132,7 +131,6 @@ impl ServerSide {
         let number = number.expect("our own clients say their number") as usize;
         let expected = &mut self.clients[number];
         expected.client = Some(client);
-        self.game.watch(client);
         if let Some(entity) = expected.entity {
             let owned = self.game.world_mut().set_owner(entity, Some(client));
             owned.expect("it was spawned for this client");
@@ -143,11 +141,10 @@ impl ServerSide {
 
 /// A client of a match.
 pub(crate) struct ClientSide {
-    pub(crate) game: Client<Rules>,
+    pub(crate) game: GameClientSession<Rules>,
     pub(crate) remotes: Remotes<Body>,
     endpoint: Endpoint,
     session: ClientSession,
-    packet: Vec<u8>,
     buffer: Vec<u8>,
 }
 
@@ -169,28 +166,35 @@ impl ClientSide {
         let game = Client::new(config, kinds, kind, Body::distance, now);
         Self {
             remotes: Remotes::new(kind, game.interpolation(), Body::distance),
-            game,
+            game: GameClientSession::new(game),
             endpoint,
             session: ClientSession::new(protocol, connection),
-            packet: vec![0; PACKET_BYTES],
             buffer: Vec::new(),
         }
     }
 
-    /// Takes a datagram; `handle` gets the server's packets in it.
+    /// Takes a datagram; `handle` is told of each packet of the server in it, with its length.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Instant,
         from: SocketAddr,
         payload: &mut [u8],
-        mut handle: impl FnMut(&mut Client<Rules>, &[u8]),
+        mut handle: impl FnMut(&Client<Rules>, usize),
     ) {
         let ecn = Ecn::NotCapable;
         let datagram = Datagram { from, ecn, payload };
         self.endpoint.handle_datagram(now, datagram);
         while let Some(event) = self.endpoint.poll_event(&mut self.buffer) {
-            if let Some(ClientEvent::Packet(packet)) = self.session.handle_event(event) {
-                handle(&mut self.game, packet);
+            let Some(event) = self.session.handle_event(event) else {
+                continue;
+            };
+            let len = match &event {
+                ClientEvent::Packet(packet) => Some(packet.len()),
+                _ => None,
+            };
+            self.game.handle_event(now, &mut Rules, event);
+            if let Some(len) = len {
+                handle(&self.game, len);
             }
         }
     }
@@ -206,13 +210,9 @@ impl ClientSide {
         now: Instant,
         input: impl FnMut(Tick) -> Keys,
     ) -> Option<usize> {
-        let packet = &mut self.packet;
-        let len = self.game.poll_packet(now, &mut Rules, input, packet)?;
-        // One that does not go is lost, as the network might have lost it.
-        let _ = self
-            .session
-            .send_packet(now, &mut self.endpoint, &self.packet[..len]);
-        Some(len)
+        let (endpoint, session) = (&mut self.endpoint, &mut self.session);
+        self.game
+            .send_packet(now, &mut Rules, endpoint, session, input)
     }
 
     /// Gives every datagram that is due to `send`.

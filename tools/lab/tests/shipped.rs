@@ -114,11 +114,11 @@ const MEASURES: [(&str, &[&str]); 4] = [
     (
         "sides.rs",
         &[
-            "Server::new",
+            "GameServerSession::new",
             "ServerSession::new",
             ".send_snapshots(",
-            ".poll_tick(",
-            "Client::new",
+            ".tick(",
+            "GameClientSession::new",
             "ClientSession::new",
             "Remotes::new",
         ],

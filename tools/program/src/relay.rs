@@ -1,7 +1,8 @@
-//! Relays on real sockets: [`v2`] is the relay for Muse traffic, [`v1`] the one for clients of the older protocol; both fill a page of
+//! Relays on real sockets: [`v2`] is the relay for Muse traffic, `v1` (feature `legacy`) the one for clients of the older protocol; both fill a page of
 //! [`metrics`].
 
 pub mod metrics;
+#[cfg(feature = "legacy")]
 pub mod v1;
 pub mod v2;
 

@@ -174,6 +174,36 @@ fn crates_use_only_what_lies_below_them() {
     assert!(wrong.is_empty(), "directions:\n  {}", wrong.join("\n  "));
 }
 
+/// Without optional features a game compiles no geometry and no relay, and `make play` no older protocols.
+#[test]
+fn nobody_compiles_what_is_not_asked_for() {
+    for (package, left_out) in [
+        ("muse-net", &["parry3d", "muse-lagcomp", "muse-relay"][..]),
+        ("muse-bevy", &["parry3d", "muse-lagcomp", "muse-relay"]),
+        ("muse-cli", &["muse-rp", "muse-relay-v1", "muse-stream"]),
+    ] {
+        let used = dependencies(package);
+        assert!(used.contains("muse-transport"), "{package}: {used:?}");
+        for name in left_out {
+            assert!(!used.contains(*name), "{package} compiles {name}");
+        }
+    }
+}
+
+/// Returns everything that a package is built from with its default features.
+fn dependencies(package: &str) -> BTreeSet<String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .current_dir(repository_root())
+        .args(["tree", "--edges", "normal", "--prefix", "none", "--package"])
+        .arg(package)
+        .output()
+        .expect("cargo runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().filter_map(|line| line.split(' ').next());
+    names.map(str::to_owned).collect()
+}
+
 #[test]
 fn versions_are_declared_once() {
     let manifest = |file: &&File| {

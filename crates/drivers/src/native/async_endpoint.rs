@@ -5,20 +5,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 
-use muse_relay::packet::Candidates;
-use muse_relay::{Invitation, Link, LinkEvent, RoomCode, Through};
-use muse_transport::token::ConnectToken;
 use muse_transport::{
     Broadcast, Config, Connect, ConnectionId, Endpoint, Event, MessageId, SendError, SendOptions,
-    ServerOptions, ServerPublicKey,
+    ServerOptions,
 };
 use muse_wire::Instant;
 use tokio::net::{ToSocketAddrs, lookup_host};
 
 use crate::client_driver::not_begun;
 use crate::endpoint_driver::{ban, endpoint, say_goodbye};
-use crate::native::connect::{any_address, socket_towards};
-use crate::native::relay::{open_room, seed, with_local_address};
+use crate::native::connect::socket_towards;
+use crate::native::relay::{self, Link, Through};
 use crate::{AsyncUdp, Driver, UdpDriver, UdpOptions};
 
 /// An [`EndpointDriver`](crate::EndpointDriver) over UDP that is awaited. Use it from one task; connections are told apart by their ids.
@@ -88,48 +85,6 @@ impl AsyncEndpointDriver {
         })
     }
 
-    /// Opens a room at a relay; see [`EndpointDriver::open_room`](crate::EndpointDriver::open_room).
-    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
-        self.open_room_with(relay, None)
-    }
-
-    /// As [`open_room`](Self::open_room), at a relay that opens rooms for holders of its master's tokens alone.
-    pub fn open_room_with(
-        &mut self,
-        relay: SocketAddr,
-        token: Option<ConnectToken>,
-    ) -> io::Result<RoomCode> {
-        let (link, code) = open_room(self.now(), relay, token)?;
-        self.set_link(link)?;
-        Ok(code)
-    }
-
-    fn set_link(&mut self, link: Link) -> io::Result<()> {
-        self.link = Some(with_local_address(link, self.local_addr()?));
-        Ok(())
-    }
-
-    /// Waits until something happens at the relay; for ever if no room was opened. What happens to connections meanwhile waits for
-    /// [`next_event`](Self::next_event). May be dropped at any await without losing anything.
-    pub async fn next_relay_event(&mut self) -> io::Result<LinkEvent> {
-        loop {
-            if let Some(event) = self.poll_relay_event() {
-                return Ok(event);
-            }
-            self.turn().await?;
-        }
-    }
-
-    /// Returns the next event of the relay, without waiting.
-    pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
-        self.link.as_mut()?.poll_event()
-    }
-
-    /// Returns the link to the relay, for one that has opened or joined a room.
-    pub fn relay(&self) -> Option<&Link> {
-        self.link.as_ref()
-    }
-
     /// Waits for the next event. What was sent before leaves when there are no events left; may be dropped at any await
     /// without losing anything.
     pub async fn next_event<'b>(&mut self, buffer: &'b mut Vec<u8>) -> io::Result<Event<'b>> {
@@ -177,7 +132,7 @@ impl AsyncEndpointDriver {
     /// Closes a connection and lets the peer come back no more; see [`EndpointDriver::ban`](crate::EndpointDriver::ban).
     pub fn ban(&mut self, connection: ConnectionId, code: u16, text: &str) {
         let (now, link) = (self.now(), self.link.as_mut());
-        let at_relay = |peer| link.map_or(Candidates::NONE, |link| link.ban(now, peer));
+        let at_relay = |peer| link.map_or(Vec::new(), |link| relay::ban(link, now, peer));
         ban(now, &mut self.endpoint, connection, (code, text), at_relay);
     }
 
@@ -226,26 +181,6 @@ impl AsyncClientDriver {
         Self::begin(driver, &servers, how)
     }
 
-    /// Begins to connect to the host of a room; see [`ClientDriver::join`](crate::ClientDriver::join).
-    pub fn join(
-        relay: SocketAddr,
-        code: RoomCode,
-        config: Config,
-        how: Connect,
-    ) -> io::Result<Self> {
-        let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
-        let mut driver = AsyncEndpointDriver::new(socket, config)?;
-        driver.set_link(Link::join(driver.now(), relay, code, seed()?))?;
-        Self::begin(driver, &[Link::host_address()], how)
-    }
-
-    /// Begins to connect to the host that wrote an invitation, and to nobody else.
-    pub fn accept_invitation(invitation: &Invitation, config: Config) -> io::Result<Self> {
-        let key = ServerPublicKey::from_bytes(invitation.host_key);
-        let (relay, code) = (invitation.relay, invitation.code);
-        Self::join(relay, code, config, Connect::pinned(key))
-    }
-
     fn begin(
         mut driver: AsyncEndpointDriver,
         servers: &[SocketAddr],
@@ -278,6 +213,85 @@ impl AsyncClientDriver {
     /// Returns the id that events carry.
     pub fn connection(&self) -> ConnectionId {
         self.connection
+    }
+}
+
+#[cfg(feature = "relay")]
+mod rooms {
+    //! Rooms at a relay.
+
+    use muse_relay::{Invitation, LinkEvent, RoomCode};
+    use muse_transport::ServerPublicKey;
+    use muse_transport::token::ConnectToken;
+
+    use super::*;
+    use crate::native::connect::any_address;
+    use crate::native::relay::{open_room, seed, with_local_address};
+
+    impl AsyncEndpointDriver {
+        /// Opens a room at a relay; see [`EndpointDriver::open_room`](crate::EndpointDriver::open_room).
+        pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
+            self.open_room_with(relay, None)
+        }
+
+        /// As [`open_room`](Self::open_room), at a relay that opens rooms for holders of its master's tokens alone.
+        pub fn open_room_with(
+            &mut self,
+            relay: SocketAddr,
+            token: Option<ConnectToken>,
+        ) -> io::Result<RoomCode> {
+            let (link, code) = open_room(self.now(), relay, token)?;
+            self.set_link(link)?;
+            Ok(code)
+        }
+
+        fn set_link(&mut self, link: Link) -> io::Result<()> {
+            self.link = Some(with_local_address(link, self.local_addr()?));
+            Ok(())
+        }
+
+        /// Waits until something happens at the relay; for ever if no room was opened. What happens to connections meanwhile waits for
+        /// [`next_event`](Self::next_event). May be dropped at any await without losing anything.
+        pub async fn next_relay_event(&mut self) -> io::Result<LinkEvent> {
+            loop {
+                if let Some(event) = self.poll_relay_event() {
+                    return Ok(event);
+                }
+                self.turn().await?;
+            }
+        }
+
+        /// Returns the next event of the relay, without waiting.
+        pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
+            self.link.as_mut()?.poll_event()
+        }
+
+        /// Returns the link to the relay, for one that has opened or joined a room.
+        pub fn relay(&self) -> Option<&Link> {
+            self.link.as_ref()
+        }
+    }
+
+    impl AsyncClientDriver {
+        /// Begins to connect to the host of a room; see [`ClientDriver::join`](crate::ClientDriver::join).
+        pub fn join(
+            relay: SocketAddr,
+            code: RoomCode,
+            config: Config,
+            how: Connect,
+        ) -> io::Result<Self> {
+            let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
+            let mut driver = AsyncEndpointDriver::new(socket, config)?;
+            driver.set_link(Link::join(driver.now(), relay, code, seed()?))?;
+            Self::begin(driver, &[Link::host_address()], how)
+        }
+
+        /// Begins to connect to the host that wrote an invitation, and to nobody else.
+        pub fn accept_invitation(invitation: &Invitation, config: Config) -> io::Result<Self> {
+            let key = ServerPublicKey::from_bytes(invitation.host_key);
+            let (relay, code) = (invitation.relay, invitation.code);
+            Self::join(relay, code, config, Connect::pinned(key))
+        }
     }
 }
 

@@ -1,10 +1,9 @@
-//! The ways of a client to a server over sockets: by address, by name, through a relay.
+//! The ways of a client to a server over sockets: by address and by name.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-use muse_relay::{Invitation, Link, RoomCode};
-use muse_transport::{Config, Connect, ServerPublicKey};
+use muse_transport::{Config, Connect};
 
 use crate::sockets::Sockets;
 use crate::{ClientDriver, Driver, EndpointDriver, UdpDriver, UdpOptions};
@@ -19,39 +18,6 @@ impl ClientDriver {
         let driver = socket_towards(&mut servers)?;
         let driver = EndpointDriver::new(Sockets::udp(driver), config)?;
         Self::begin(driver, &servers, how)
-    }
-
-    /// Begins to connect through a socket of the caller's choice.
-    pub fn connect_from(
-        driver: UdpDriver,
-        server: SocketAddr,
-        config: Config,
-        how: Connect,
-    ) -> io::Result<Self> {
-        let driver = EndpointDriver::new(Sockets::udp(driver), config)?;
-        Self::begin(driver, &[server], how)
-    }
-
-    /// Begins to connect to the host of a room, through the relay at `relay` and then directly where that works. It is the
-    /// same connection as any other; [`poll_relay_event`](EndpointDriver::poll_relay_event) tells about the way to it.
-    pub fn join(
-        relay: SocketAddr,
-        code: RoomCode,
-        config: Config,
-        how: Connect,
-    ) -> io::Result<Self> {
-        let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
-        let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
-        let link = Link::join(driver.now(), relay, code, crate::native::relay::seed()?);
-        driver.sockets.set_relay(link)?;
-        Self::begin(driver, &[Link::host_address()], how)
-    }
-
-    /// Begins to connect to the host that wrote an invitation, and to nobody else.
-    pub fn accept_invitation(invitation: &Invitation, config: Config) -> io::Result<Self> {
-        let key = ServerPublicKey::from_bytes(invitation.host_key);
-        let (relay, code) = (invitation.relay, invitation.code);
-        Self::join(relay, code, config, Connect::pinned(key))
     }
 }
 

@@ -4,13 +4,10 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use muse_relay::packet::Candidates;
-use muse_relay::{Link, LinkEvent, RoomCode, Through};
-use muse_transport::token::ConnectToken;
 use muse_transport::{Config, Entropy, ServerOptions};
 use muse_wire::{Duration, Instant, Machine};
 
-use crate::native::relay::{open_room, with_local_address};
+use crate::native::relay::{Link, Through, ban};
 #[cfg(feature = "web")]
 use crate::web::{RECEIVE_MAX, WebListener, WithWeb};
 use crate::{Driver, EndpointDriver, SystemEntropy, UdpDriver, UdpOptions, bind_shards};
@@ -20,7 +17,7 @@ use crate::{Driver, EndpointDriver, SystemEntropy, UdpDriver, UdpOptions, bind_s
 pub(crate) struct Sockets {
     udp: Option<UdpDriver>,
     /// The relay that peers may come through.
-    relay: Option<Link>,
+    pub(crate) relay: Option<Link>,
     /// The listener for browsers.
     #[cfg(feature = "web")]
     web: Option<WebListener>,
@@ -86,15 +83,9 @@ impl Sockets {
     }
 
     /// Has the relay let a peer in no more. Returns the peer's addresses that are known.
-    pub(crate) fn ban(&mut self, now: Instant, peer: SocketAddr) -> Candidates {
+    pub(crate) fn ban(&mut self, now: Instant, peer: SocketAddr) -> Vec<SocketAddr> {
         let link = self.relay.as_mut();
-        link.map_or(Candidates::NONE, |link| link.ban(now, peer))
-    }
-
-    /// Lets peers come through a relay as well.
-    pub(crate) fn set_relay(&mut self, link: Link) -> io::Result<()> {
-        self.relay = Some(with_local_address(link, self.local_addr()?));
-        Ok(())
+        link.map_or(Vec::new(), |link| ban(link, now, peer))
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -188,54 +179,6 @@ impl EndpointDriver {
     #[cfg(feature = "web")]
     pub fn web(&self) -> Option<&WebListener> {
         self.sockets.web.as_ref()
-    }
-
-    /// Opens a room at a relay, so that clients behind routers can come by its code, and others as before. One room at a time; a
-    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. An
-    /// [`Invitation`](muse_relay::Invitation) holds the code together with the server's key.
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// # use muse_drivers::{ClientDriver, EndpointDriver, new_key};
-    /// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
-    /// use muse_relay::Invitation;
-    /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
-    /// let key = new_key()?;
-    /// let host_key = *key.public().as_bytes();
-    /// let mut server = EndpointDriver::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
-    /// let relay = "127.0.0.1:7788".parse().expect("an address");
-    /// let code = server.open_room(relay)?;
-    /// let text = Invitation { relay, code, host_key }.to_string(); // to be sent to a friend, who does:
-    /// let invitation: Invitation = text.parse().expect("copied whole");
-    /// assert_eq!((invitation.code, invitation.host_key), (code, host_key));
-    /// let client = ClientDriver::accept_invitation(&invitation, config)?;
-    /// # drop(client);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
-        self.open_room_with(relay, None)
-    }
-
-    /// As [`open_room`](Self::open_room), at a relay that opens rooms for holders of its master's tokens alone.
-    pub fn open_room_with(
-        &mut self,
-        relay: SocketAddr,
-        token: Option<ConnectToken>,
-    ) -> io::Result<RoomCode> {
-        let (link, code) = open_room(self.now(), relay, token)?;
-        self.sockets.set_relay(link)?;
-        Ok(code)
-    }
-
-    /// Returns the next event of the relay, for one that has opened or joined a room.
-    pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
-        self.sockets.relay.as_mut()?.poll_event()
-    }
-
-    /// Returns the link to the relay, for one that has opened or joined a room.
-    pub fn relay(&self) -> Option<&Link> {
-        self.sockets.relay.as_ref()
     }
 
     /// Returns the socket's own address.

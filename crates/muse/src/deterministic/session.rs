@@ -1,8 +1,5 @@
 //! A match over UDP for a game loop.
 
-use muse_drivers::relay::Invitation;
-#[cfg(not(target_arch = "wasm32"))]
-use muse_drivers::relay::LinkEvent;
 use muse_drivers::{ClientDriver, EndpointDriver};
 use muse_lockstep::{DeterministicGame, Frame, MatchConfig, Orderer, Role, Seat, Session};
 use muse_transport::Endpoint;
@@ -204,20 +201,6 @@ impl<G: DeterministicGame> DeterministicSession<G> {
         }
     }
 
-    /// Returns what friends join a [room](Listen::room) by: one word to be sent to them.
-    pub fn invitation(&self) -> Option<&Invitation> {
-        match &self.side {
-            Side::Host(open) => open.invitation.as_ref(),
-            Side::Guest(_) => None,
-        }
-    }
-
-    /// Returns what happened at the relay, for a match in a room: whether it is open, and which ways are direct.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn poll_relay_event(&mut self) -> Option<LinkEvent> {
-        self.side.driver_mut().poll_relay_event()
-    }
-
     /// Returns the state to be drawn: with guesses in rollback. A server has none.
     pub fn state(&self) -> Option<&G> {
         self.participant.state()
@@ -263,6 +246,23 @@ impl<G: DeterministicGame> DeterministicSession<G> {
 
     fn now(&self) -> Instant {
         self.side.driver().now()
+    }
+}
+
+#[cfg(feature = "relay")]
+impl<G: DeterministicGame> DeterministicSession<G> {
+    /// Returns what friends join a [room](Listen::room) by: one word to be sent to them.
+    pub fn invitation(&self) -> Option<&muse_drivers::relay::Invitation> {
+        match &self.side {
+            Side::Host(open) => open.invitation.as_ref(),
+            Side::Guest(_) => None,
+        }
+    }
+
+    /// Returns what happened at the relay, for a match in a room: whether it is open, and which ways are direct.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn poll_relay_event(&mut self) -> Option<muse_drivers::relay::LinkEvent> {
+        self.side.driver_mut().poll_relay_event()
     }
 }
 

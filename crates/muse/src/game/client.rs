@@ -10,7 +10,7 @@ use muse_netcode::{self as netcode, EntityId, Kind, Remotes, Tick, Update};
 use muse_schema::State;
 use muse_wire::{Duration, Instant};
 
-use crate::session::{ClientEvent, PACKET_BYTES};
+use crate::session::{ClientEvent, GameClientSession};
 use crate::{Client, Join, Protocol, Result};
 
 /// A player's connection to a [`GameServer`](crate::GameServer): sends inputs, predicts the own player, shows the others smoothly.
@@ -30,7 +30,7 @@ use crate::{Client, Join, Protocol, Result};
 /// ```
 pub struct GameClient<G: Game> {
     client: Client,
-    game: netcode::Client<G>,
+    game: GameClientSession<G>,
     rules: G,
     remotes: Remotes<G::Player>,
     /// The others as of the last tick.
@@ -39,7 +39,6 @@ pub struct GameClient<G: Game> {
     shown: BTreeMap<u16, ShownKind<G>>,
     /// Measures what prediction costs.
     clock: Clock,
-    packet: Vec<u8>,
 }
 
 impl<G: Game> GameClient<G>
@@ -58,13 +57,12 @@ where
         let (game, remotes) = client.protocol().game_client(client.now())?;
         Ok(Self {
             client,
-            game,
+            game: GameClientSession::new(game),
             rules,
             remotes,
             others: Vec::new(),
             shown: BTreeMap::new(),
             clock: Clock::start(),
-            packet: vec![0; PACKET_BYTES],
         })
     }
 
@@ -89,12 +87,13 @@ where
         handled?;
         let now = self.client.now();
         let from = self.clock.now();
-        while let Some(len) = {
-            let (rules, packet) = (&mut self.rules, &mut self.packet);
-            self.game.poll_packet(now, rules, &mut input, packet)
-        } {
-            self.client.send_packet(&self.packet[..len]);
-        }
+        let (link, session) = self.client.connection();
+        let (rules, endpoint) = (&mut self.rules, link.endpoint_mut());
+        let mut send = || {
+            self.game
+                .send_packet(now, rules, endpoint, session, &mut input)
+        };
+        while send().is_some() {}
         self.note_cost(from);
         self.client.flush()?;
         self.show_others(&mut handle)
@@ -202,16 +201,12 @@ where
         handle: &mut impl FnMut(&mut Self, ClientEvent<'_>) -> Result<()>,
     ) -> Result<()> {
         while let Some(event) = self.client.poll_event(buffer) {
-            match self.client.interpret(event) {
-                None => {}
-                Some(ClientEvent::Packet(packet)) => {
-                    let now = self.client.now();
-                    // One that came twice or too late is of no use; the receiver's counters know of it. Another schema cannot
-                    // come here: it was compared at connect.
-                    let from = self.clock.now();
-                    let _ = self.game.handle_packet(now, &mut self.rules, packet);
-                    self.note_cost(from);
-                }
+            let Some(event) = self.client.interpret(event) else {
+                continue;
+            };
+            let (now, from) = (self.client.now(), self.clock.now());
+            match self.game.handle_event(now, &mut self.rules, event) {
+                None => self.note_cost(from),
                 Some(ClientEvent::Ended(error)) => return Err(error),
                 Some(event) => handle(self, event)?,
             }

@@ -1,6 +1,5 @@
 //! The server of a game: connections in, ticks, snapshots out.
 
-use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use muse_netcode::prediction::Game;
@@ -8,7 +7,7 @@ use muse_netcode::{self as netcode, ClientId, EntityId, Kind};
 use muse_schema::State;
 use muse_wire::Duration;
 
-use crate::session::{PACKET_BYTES, ServerEvent};
+use crate::session::{GameServerSession, ServerEvent};
 use crate::{Error, Listen, Protocol, Result, Server};
 
 /// A server that simulates a game for its clients. Call [`tick`](Self::tick) in a loop.
@@ -30,12 +29,9 @@ use crate::{Error, Listen, Protocol, Result, Server};
 /// ```
 pub struct GameServer<G: Game> {
     pub(crate) server: Server,
-    game: netcode::Server<G>,
+    game: GameServerSession<G>,
     rules: G,
     kind: Kind<G::Player>,
-    /// The players of clients, also of those that are gone and may come back.
-    players: BTreeMap<ClientId, EntityId>,
-    packet: Vec<u8>,
     /// The master that gave this server its match.
     #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
     pub(crate) hosting: Option<Box<crate::master::Hosting>>,
@@ -50,12 +46,6 @@ where
         Self::listen_with(listen, Protocol::default(), rules)
     }
 
-    /// Opens a room at a relay, for players behind routers; [`line`](Server::line) is what friends paste.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub fn room(relay: &str, rules: G) -> Result<Self> {
-        Self::listen(Listen::at("[::]:0").room(relay), rules)
-    }
-
     /// Listens for players of this game, with messages and kinds of entities besides.
     pub fn listen_with(listen: impl Into<Listen>, protocol: Protocol, rules: G) -> Result<Self> {
         let protocol = protocol.for_game::<G>();
@@ -64,11 +54,9 @@ where
         let game = server.protocol().game_server(server.now())?;
         Ok(Self {
             server,
-            game,
+            game: GameServerSession::new(game),
             rules,
             kind,
-            players: BTreeMap::new(),
-            packet: vec![0; PACKET_BYTES],
             #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
             hosting: None,
         })
@@ -98,25 +86,21 @@ where
         #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
         self.turn_host(&mut handle)?;
         self.simulate(&mut handle)?;
-        self.send_snapshots();
+        let now = self.server.now();
+        let (link, session) = self.server.connections();
+        self.game.send_snapshots(now, link.endpoint_mut(), session);
         self.server.flush()
     }
 
     /// Gives a client a player in this state; it sees and predicts it from the next snapshot on.
     pub fn spawn(&mut self, client: ClientId, player: G::Player) -> Result<()> {
-        self.despawn(client)?;
-        let entity = self.game.join(client, &player)?;
-        self.players.insert(client, entity);
+        self.game.spawn(client, &player)?;
         Ok(())
     }
 
     /// Takes a client's player out of the world, if it has one. A client that is still connected goes on watching.
     pub fn despawn(&mut self, client: ClientId) -> Result<()> {
-        if let Some(entity) = self.players.remove(&client) {
-            self.game.set_player(client, None);
-            self.game.world_mut().despawn(entity)?;
-        }
-        Ok(())
+        Ok(self.game.despawn(client)?)
     }
 
     /// Returns the state of a client's player; `None` if it has none.
@@ -126,7 +110,7 @@ where
 
     /// Returns every client with a player, and its state.
     pub fn players(&self) -> impl Iterator<Item = (ClientId, G::Player)> + '_ {
-        let players = self.players.iter();
+        let players = self.game.players().iter();
         players.filter_map(|(client, entity)| {
             Some((*client, self.game.world().state(self.kind, *entity)?))
         })
@@ -140,7 +124,7 @@ where
 
     /// Returns the entity of a client's player; `None` if it has none.
     pub fn entity(&self, client: ClientId) -> Option<EntityId> {
-        self.players.get(&client).copied()
+        self.game.players().get(&client).copied()
     }
 
     /// Returns the rules.
@@ -172,40 +156,15 @@ where
             let Some(event) = self.server.interpret(event) else {
                 continue;
             };
-            match event {
-                ServerEvent::Packet(client, packet) => {
-                    let now = self.server.now();
-                    // A damaged packet is the sender's affair; the game's own counters know of it.
-                    let _ = self.game.handle_packet(now, client, packet);
-                }
-                #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
-                ServerEvent::Joined(client) if !self.has_seat_for(client) => {}
-                ServerEvent::Joined(client) => {
-                    let event = self.join(client);
-                    handle(self, event)?;
-                }
-                #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
-                ServerEvent::Left(client, _) if !self.keep_seat(client) => {}
-                ServerEvent::Left(client, reason) => {
-                    self.game.leave(client);
-                    handle(self, ServerEvent::Left(client, reason))?;
-                }
-                event => handle(self, event)?,
+            #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
+            if !self.is_for_game(&event) {
+                continue;
+            }
+            if let Some(event) = self.game.handle_event(self.server.now(), event) {
+                handle(self, event)?;
             }
         }
         Ok(())
-    }
-
-    /// Lets a client watch, or play on if its player is still there.
-    fn join(&mut self, client: ClientId) -> ServerEvent<'static, G::Event> {
-        self.game.watch(client);
-        match self.players.get(&client) {
-            Some(player) if self.game.world().contains(*player) => {
-                self.game.set_player(client, Some(*player));
-                ServerEvent::Returned(client)
-            }
-            _ => ServerEvent::Joined(client),
-        }
     }
 
     fn simulate(
@@ -213,24 +172,13 @@ where
         handle: &mut impl FnMut(&mut Self, ServerEvent<'_, G::Event>) -> Result<()>,
     ) -> Result<()> {
         let now = self.server.now();
-        let mut emitted = Vec::new();
-        while let Some(tick) = {
-            let emit = |client, event| emitted.push((client, event));
-            self.game.poll_tick(now, &mut self.rules, emit)
-        } {
-            for (client, event) in emitted.drain(..) {
+        while let Some((tick, emitted)) = self.game.tick(now, &mut self.rules) {
+            for (client, event) in emitted {
                 handle(self, ServerEvent::Emitted(client, event))?;
             }
             handle(self, ServerEvent::TickFinished(tick))?;
         }
         Ok(())
-    }
-
-    fn send_snapshots(&mut self) {
-        let now = self.server.now();
-        let (link, session) = self.server.connections();
-        let endpoint = link.endpoint_mut();
-        session.send_snapshots(now, endpoint, &mut self.game, &mut self.packet);
     }
 }
 

@@ -123,8 +123,17 @@ where
         Ok(())
     }
 
+    /// Returns true if the game is to hear of an event: it may not be of a client without a seat.
+    pub(crate) fn is_for_game(&mut self, event: &ServerEvent<'_, G::Event>) -> bool {
+        match event {
+            ServerEvent::Joined(client) => self.has_seat_for(*client),
+            ServerEvent::Left(client, _) => self.keep_seat(*client),
+            _ => true,
+        }
+    }
+
     /// Returns true if the game is to hear of a client that connected: it has a seat, or there is no master to say otherwise.
-    pub(crate) fn has_seat_for(&mut self, client: ClientId) -> bool {
+    fn has_seat_for(&mut self, client: ClientId) -> bool {
         let account = self.account(client).unwrap_or_default();
         let Some(hosting) = &mut self.hosting else {
             return true;
@@ -139,7 +148,7 @@ where
     }
 
     /// Returns true if the game has heard of a client that left, and keeps its seat for a while.
-    pub(crate) fn keep_seat(&mut self, client: ClientId) -> bool {
+    fn keep_seat(&mut self, client: ClientId) -> bool {
         let now = self.now();
         let Some(hosting) = &mut self.hosting else {
             return true;

@@ -5,14 +5,8 @@ use muse_master_client::api::RelayToken;
 use muse_master_client::messages;
 use muse_transport::token::ConnectToken;
 
-/// The right to open a room at a relay that serves the players of a master alone, for an hour.
-///
-/// ```
-/// use muse::{Listen, master::RelayPass};
-/// fn listen(pass: RelayPass) -> Listen {
-///     Listen::at("[::]:0").room(&pass.address).room_token(pass.token)
-/// }
-/// ```
+/// The right to open a room at a relay that serves the players of a master alone, for an hour: what [`Listen::room`](crate::Listen::room) and
+/// [`Listen::room_token`](crate::Listen::room_token) take.
 #[derive(Clone, Debug)]
 pub struct RelayPass {
     /// Host and port of the relay.

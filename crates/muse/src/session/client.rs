@@ -5,7 +5,7 @@ use muse_schema::Message;
 use muse_transport::{ConnectionId, Endpoint, Event, MessageId, Receipt, SendError, SendOptions};
 use muse_wire::Instant;
 
-use super::Incoming;
+use super::{Incoming, PACKET_BYTES};
 use crate::{Channel, Error, Protocol, Result};
 
 /// An event at a client.
@@ -17,7 +17,7 @@ pub enum ClientEvent<'a> {
     /// A message arrived.
     Received(Incoming<'a>),
     /// A packet of the game's server, for the client's [`handle_packet`](muse_netcode::Client::handle_packet).
-    /// [`GameClient`](crate::GameClient) handles these itself.
+    /// [`GameClientSession`](super::GameClientSession) handles these.
     Packet(&'a [u8]),
     /// The client learnt something about an entity of the world; for entities that are not players.
     Updated(Update),
@@ -122,6 +122,21 @@ impl ClientSession {
         bytes: &[u8],
     ) -> Result<MessageId> {
         Ok(endpoint.send(now, self.connection, channel.0, bytes)?)
+    }
+
+    /// Sends the next packet of a simulation, which `poll` writes to the front of its buffer, as
+    /// [`poll_packet`](muse_netcode::Client::poll_packet) does. Returns its length; `None` if there is none.
+    pub fn send_next_packet(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        poll: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Option<usize> {
+        let mut packet = [0; PACKET_BYTES];
+        let len = poll(&mut packet)?;
+        // One that does not go is lost, as the network might have lost it.
+        let _ = self.send_packet(now, endpoint, &packet[..len]);
+        Some(len)
     }
 
     /// Sends a packet of the game. One that does not go is lost, as the network might have lost it.

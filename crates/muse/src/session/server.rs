@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use muse_netcode::prediction::Game;
-use muse_netcode::{ClientId, Server, Tick};
-use muse_schema::{Message, State};
+use muse_netcode::{ClientId, Tick};
+use muse_schema::Message;
 use muse_transport::{
     CloseReason, ConnectionId, Endpoint, Event, MessageId, Receipt, SendError, SendOptions,
 };
 use muse_wire::{Duration, Instant};
 
-use super::{Incoming, SNAPSHOT_BYTES_MIN};
+use super::{Incoming, PACKET_BYTES, SNAPSHOT_BYTES_MIN};
 use crate::{Channel, Error, Protocol, Result};
 
 /// An event at a server. `E` is [`Game::Event`](muse_netcode::prediction::Game::Event), for a server that simulates one.
@@ -30,7 +29,7 @@ pub enum ServerEvent<'a, E = ()> {
     /// A message arrived.
     Received(ClientId, Incoming<'a>),
     /// A packet of the game's client, for the server's [`handle_packet`](muse_netcode::Server::handle_packet).
-    /// [`GameServer`](crate::GameServer) handles these itself.
+    /// [`GameServerSession`](super::GameServerSession) handles these.
     Packet(ClientId, &'a [u8]),
     /// A message sent with [`SendOptions::receipt`] was delivered, lost or dropped.
     Receipt(ClientId, Receipt),
@@ -290,6 +289,21 @@ impl ServerSession {
         Ok(endpoint.send(now, connection, channel.0, bytes)?)
     }
 
+    /// Sends the packets of a simulation until `poll` has none; it writes the next to the front of its buffer and says whose it is and how long, as
+    /// [`poll_packet`](muse_netcode::Server::poll_packet) does.
+    pub fn send_packets(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        mut poll: impl FnMut(&mut [u8]) -> Option<(ClientId, usize)>,
+    ) {
+        let mut packet = [0; PACKET_BYTES];
+        while let Some((client, len)) = poll(&mut packet) {
+            // One that does not go is lost, as the network might have lost it.
+            let _ = self.send_packet(now, endpoint, client, &packet[..len]);
+        }
+    }
+
     /// Sends a packet of the game to its client. One that does not go is lost, as the network might have lost it.
     pub fn send_packet(
         &mut self,
@@ -306,7 +320,7 @@ impl ServerSession {
 
     /// Returns the bytes that a snapshot to this client may have now, if one goes each `interval`: what congestion control lets
     /// through.
-    pub fn snapshot_budget(
+    pub(super) fn snapshot_budget(
         &self,
         now: Instant,
         endpoint: &mut Endpoint,
@@ -315,30 +329,6 @@ impl ServerSession {
     ) -> Option<usize> {
         let budget = endpoint.budget(now, self.connection(client)?)?;
         Some(budget.this_tick(interval).max(SNAPSHOT_BYTES_MIN))
-    }
-
-    /// Ends the tick that a game has simulated and sends every client its snapshot, with as many bytes as congestion control lets
-    /// through. `packet` has room for [`PACKET_BYTES`](super::PACKET_BYTES).
-    pub fn send_snapshots<G: Game>(
-        &mut self,
-        now: Instant,
-        endpoint: &mut Endpoint,
-        game: &mut Server<G>,
-        packet: &mut [u8],
-    ) where
-        G::Player: State,
-    {
-        let interval = game.snapshot_interval();
-        for client in self.clients() {
-            if let Some(bytes) = self.snapshot_budget(now, endpoint, client, interval) {
-                game.set_budget(client, bytes);
-            }
-        }
-        game.commit();
-        while let Some((client, len)) = game.poll_packet(now, packet) {
-            // One that does not go is lost, as the network might have lost it.
-            let _ = self.send_packet(now, endpoint, client, &packet[..len]);
-        }
     }
 
     /// Closes a client's connection and tells it why; [`ServerEvent::Left`] follows. What is still on its way may be lost.

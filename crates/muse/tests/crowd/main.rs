@@ -11,7 +11,7 @@ mod stage;
 mod thousand_entities;
 
 use muse::Instant;
-use muse::netcode::Remotes;
+use muse::netcode::{Remotes, Server};
 use muse::prelude::*;
 use muse_netem::{Conditions, Jitter};
 use stage::{Play, Stage};
@@ -150,12 +150,15 @@ impl Play<thousand_entities::Rules> for Crowd {
 }
 
 fn crowd(seed: u64, links: &[Conditions]) -> Vec<Figures> {
-    crowd_within(usize::MAX, seed, links)
+    crowd_within(thousand_entities::BYTES_PER_SNAPSHOT, seed, links)
 }
 
-fn crowd_within(budget_max: usize, seed: u64, links: &[Conditions]) -> Vec<Figures> {
-    let (game, field) = thousand_entities::new_game(Instant::ZERO, 1_000).expect("room");
+fn crowd_within(bytes_max: usize, seed: u64, links: &[Conditions]) -> Vec<Figures> {
     let protocol = thousand_entities::protocol().for_game::<thousand_entities::Rules>();
+    let config = thousand_entities::Rules::session().bytes_per_snapshot(bytes_max);
+    let (kinds, kind) = (protocol.kinds().clone(), thousand_entities::kind());
+    let mut game = Server::new(config, kinds, kind, Instant::ZERO);
+    let field = thousand_entities::populate(&mut game, 1_000).expect("room");
     let mut stage = Stage::new(seed, &protocol, game, links, || {
         thousand_entities::new_view(Instant::ZERO)
     });
@@ -164,7 +167,6 @@ fn crowd_within(budget_max: usize, seed: u64, links: &[Conditions]) -> Vec<Figur
         field,
         screens: screens.collect(),
     };
-    stage.budget_max = budget_max;
     let rules = &mut thousand_entities::Rules;
     stage.run(Duration::from_secs(15), rules, &mut play);
     let figures = play.screens.iter().enumerate().map(|(seat, screen)| {
@@ -216,12 +218,15 @@ fn a_crowd_does_not_notice_a_terrible_connection_among_it() {
 fn nothing_waits_for_a_second_however_few_bytes_there_are() {
     // Everything in sight would need three times as much.
     let cases = [
-        (usize::MAX, good(30).loss(0.0).rate(120_000)),
+        (
+            thousand_entities::BYTES_PER_SNAPSHOT,
+            good(30).loss(0.0).rate(120_000),
+        ),
         (600, good(30).loss(0.02)),
         (500, good(30).loss(0.05)),
     ];
-    for (budget_max, link) in cases {
-        let figures = crowd_within(budget_max, 7, &[link.clone(), link]);
+    for (bytes_max, link) in cases {
+        let figures = crowd_within(bytes_max, 7, &[link.clone(), link]);
         println!("{figures:?}");
         for figures in figures {
             assert!(figures.longest_wait_ticks < 20, "{figures:?}");

@@ -4,17 +4,15 @@ use std::net::SocketAddr;
 
 use muse::netcode;
 use muse::prelude::*;
-use muse::session::{ClientSession, PACKET_BYTES, ServerSession};
+use muse::session::{ClientSession, GameClientSession, GameServerSession, ServerSession};
 use muse::transport::SeededEntropy;
 use muse::{Connect, Endpoint, Instant, ServerKey, ServerOptions};
 use muse_netem::{Conditions, Network, NodeId, Simulation};
 
 /// Everything there is.
 pub(crate) struct Stage<G: Game> {
-    pub(crate) game: netcode::Server<G>,
+    pub(crate) game: GameServerSession<G>,
     pub(crate) seats: Vec<Seat<G>>,
-    /// Bytes that a snapshot may have at most, whatever the links carry.
-    pub(crate) budget_max: usize,
     simulation: Simulation<Endpoint>,
     node: NodeId,
     session: ServerSession,
@@ -22,7 +20,7 @@ pub(crate) struct Stage<G: Game> {
 
 /// A client.
 pub(crate) struct Seat<G: Game> {
-    pub(crate) game: netcode::Client<G>,
+    pub(crate) game: GameClientSession<G>,
     node: NodeId,
     session: ClientSession,
 }
@@ -67,15 +65,14 @@ where
             let seat = simulation.add(address, client);
             simulation.network_mut().set_links(node, seat, link.clone());
             seats.push(Seat {
-                game: new_client(),
+                game: GameClientSession::new(new_client()),
                 node: seat,
                 session: ClientSession::new(protocol.clone(), connection),
             });
         }
         Self {
-            game,
+            game: GameServerSession::new(game),
             seats,
-            budget_max: usize::MAX,
             simulation,
             node,
             session: ServerSession::new(protocol.clone()),
@@ -108,42 +105,21 @@ where
         let endpoint = self.simulation.node_mut(self.node);
         let mut buffer = Vec::new();
         while let Some(event) = endpoint.poll_event(&mut buffer) {
-            match self.session.handle_event::<()>(now, endpoint, event) {
+            let event = self.session.handle_event(now, endpoint, event);
+            match event.and_then(|event| self.game.handle_event(now, event)) {
+                None => {}
                 Some(Joined(client)) => play.join(&mut self.game, client),
-                Some(ServerEvent::Packet(client, packet)) => {
-                    let taken = self.game.handle_packet(now, client, packet);
-                    taken.expect("a client's packet");
-                }
-                other => unreachable!("no connection ends here: {other:?}"),
+                Some(_) => unreachable!("no connection ends here"),
             }
         }
-        let mut emitted = Vec::new();
-        while let Some(tick) = {
-            let emit = |client, event| emitted.push((client, event));
-            self.game.poll_tick(now, rules, emit)
-        } {
-            for (client, event) in emitted.drain(..) {
+        assert_eq!(self.game.refused(), 0, "everybody is honest");
+        while let Some((tick, emitted)) = self.game.tick(now, rules) {
+            for (client, event) in emitted {
                 play.emitted(client, event);
             }
             play.tick(&mut self.game, tick);
         }
-        let interval = self.game.snapshot_interval();
-        for client in self.session.clients() {
-            let budget = self
-                .session
-                .snapshot_budget(now, endpoint, client, interval);
-            if let Some(bytes) = budget {
-                self.game.set_budget(client, bytes.min(self.budget_max));
-            }
-        }
-        self.game.commit();
-        let mut packet = [0; PACKET_BYTES];
-        while let Some((client, len)) = self.game.poll_packet(now, &mut packet) {
-            // A packet that cannot be sent is lost, as if the network had lost it.
-            let _ = self
-                .session
-                .send_packet(now, endpoint, client, &packet[..len]);
-        }
+        self.game.send_snapshots(now, endpoint, &mut self.session);
     }
 
     fn play(&mut self, now: Instant, index: usize, rules: &mut G, play: &mut impl Play<G>) {
@@ -156,16 +132,12 @@ where
         let endpoint = self.simulation.node_mut(seat.node);
         let mut buffer = Vec::new();
         while let Some(event) = endpoint.poll_event(&mut buffer) {
-            if let Some(ClientEvent::Packet(packet)) = seat.session.handle_event(event) {
-                // One that came twice or too late is of no use.
-                let _ = seat.game.handle_packet(now, rules, packet);
-            }
+            let event = seat.session.handle_event(event);
+            event.and_then(|event| seat.game.handle_event(now, rules, event));
         }
-        let mut packet = [0; PACKET_BYTES];
         let mut keys = |tick| play.keys(index, tick);
-        while let Some(len) = seat.game.poll_packet(now, rules, &mut keys, &mut packet) {
-            let _ = seat.session.send_packet(now, endpoint, &packet[..len]);
-        }
+        let (game, session) = (&mut seat.game, &mut seat.session);
+        while let Some(_len) = game.send_packet(now, rules, endpoint, session, &mut keys) {}
         if frame {
             play.frame(index, &mut seat.game);
         }

@@ -3,15 +3,16 @@
 //!
 //! Prints one line of JSON with its address and key. The test of the Worker in a real browser (`game/web/tests/worker.mjs`) plays on it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
+use muse::Channel;
 use muse::drivers::{EndpointDriver, WebListener, WebOptions, new_key};
 use muse::netcode::ClientId;
-use muse::transport::{ConnectionId, Event, ServerOptions};
+use muse::session::{ServerEvent, ServerSession};
+use muse::transport::ServerOptions;
+use muse::wire::Instant;
+use muse_biobot::net::protocol;
 use muse_biobot::{Audience, Level, Mode, Profile, Stage, StageConfig};
-use muse_biobot_web::online::config;
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -26,7 +27,8 @@ fn main() -> std::io::Result<()> {
         .unwrap_or(1);
     // With a third word it is a server of another version.
     let more = arguments.next().unwrap_or_default();
-    let config = config().shared(&more);
+    let (protocol, messages) = protocol();
+    let config = protocol.config().shared(&more);
     let key = new_key()?;
     let public = key.public();
     let server = EndpointDriver::bind("127.0.0.1:0", config, ServerOptions::new(key))?;
@@ -41,98 +43,75 @@ fn main() -> std::io::Result<()> {
     Game {
         stage: Stage::new(stage, server.now()),
         server,
-        players: BTreeMap::new(),
+        session: ServerSession::new(protocol),
+        messages,
     }
     .run()
 }
 
 struct Game {
     server: EndpointDriver,
+    session: ServerSession,
+    messages: Channel,
     stage: Stage,
-    players: BTreeMap<ClientId, ConnectionId>,
 }
 
 impl Game {
     fn run(mut self) -> std::io::Result<()> {
         let mut buffer = Vec::new();
-        let mut next = 0;
         loop {
             self.server.poll()?;
+            let now = self.server.now();
             while let Some(event) = self.server.poll_event(&mut buffer) {
-                match event {
-                    Event::Connected { connection, .. } => {
-                        let client = ClientId(next);
-                        next += 1;
-                        let profile = Profile {
-                            id: connection.to_bits(),
-                            name: "Player".to_owned(),
-                            ..Profile::default()
-                        };
-                        match self.stage.join(client, profile) {
-                            Ok(_) => drop(self.players.insert(client, connection)),
-                            Err(error) => self.server.close(connection, 1, &error.to_string()),
-                        }
+                let endpoint = self.server.endpoint_mut();
+                match self.session.handle_event::<()>(now, endpoint, event) {
+                    Some(ServerEvent::Joined(client)) => self.join(now, client),
+                    Some(ServerEvent::Left(client, _)) => self.stage.leave(client),
+                    Some(ServerEvent::Packet(client, packet)) => {
+                        // The stage counts what it does not like.
+                        let _ = self.stage.handle_packet(now, client, packet);
                     }
-                    Event::Message {
-                        connection,
-                        channel,
-                        payload,
-                    } => {
-                        let now = self.server.now();
-                        let Some(client) = client_of(&self.players, connection) else {
-                            continue;
-                        };
-                        if channel == 0 {
-                            // The stage counts what it does not like.
-                            let _ = self.stage.handle_packet(now, client, payload);
-                        } else {
-                            self.stage.handle_message_bytes(client, payload);
-                        }
-                    }
-                    Event::Closed { connection, .. } => {
-                        if let Some(client) = client_of(&self.players, connection) {
-                            self.stage.leave(client);
-                            self.players.remove(&client);
-                        }
+                    Some(ServerEvent::Received(client, message)) => {
+                        self.stage.handle_message_bytes(client, message.bytes());
                     }
                     _ => {}
                 }
             }
-            self.play();
+            self.play(now);
             self.server.flush()?;
-            let due = self
-                .stage
-                .poll_timeout()
-                .saturating_since(self.server.now());
-            self.server.wait(Duration::from_micros(due.as_micros()))?;
+            let due = self.stage.poll_timeout();
+            self.server.wait(due.saturating_since(self.server.now()))?;
         }
     }
 
-    fn play(&mut self) {
-        let now = self.server.now();
-        let mut packet = [0; 4_096];
-        while self.stage.poll_tick(now).is_some() {
-            while let Some((client, len)) = self.stage.poll_packet(now, &mut packet) {
-                if let Some(connection) = self.players.get(&client) {
-                    // A player who is gone is told of by an event.
-                    let _ = self.server.send(*connection, 0, &packet[..len]);
-                }
-            }
+    fn join(&mut self, now: Instant, client: ClientId) {
+        let profile = Profile {
+            id: u64::from(client.0),
+            name: "Player".to_owned(),
+            ..Profile::default()
+        };
+        if let Err(error) = self.stage.join(client, profile) {
+            let (endpoint, text) = (self.server.endpoint_mut(), error.to_string());
+            self.session.disconnect(now, endpoint, client, 1, &text);
         }
-        while let Some((audience, message)) = self.stage.poll_message() {
+    }
+
+    fn play(&mut self, now: Instant) {
+        let (stage, endpoint) = (&mut self.stage, self.server.endpoint_mut());
+        while stage.poll_tick(now).is_some() {
+            let poll = |packet: &mut [u8]| stage.poll_packet(now, packet);
+            self.session.send_packets(now, endpoint, poll);
+        }
+        while let Some((audience, message)) = stage.poll_message() {
             let bytes = message.encode();
-            for (client, connection) in &self.players {
-                if matches!(audience, Audience::Everyone) || audience == Audience::One(*client) {
-                    let _ = self.server.send(*connection, 1, &bytes);
+            let clients: Vec<ClientId> = self.session.clients().collect();
+            for client in clients {
+                if matches!(audience, Audience::Everyone) || audience == Audience::One(client) {
+                    // A player who is gone is told of by an event.
+                    let session = &mut self.session;
+                    let _ = session.send_bytes(now, endpoint, client, self.messages, &bytes);
                 }
             }
         }
     }
-}
-
-fn client_of(players: &BTreeMap<ClientId, ConnectionId>, wanted: ConnectionId) -> Option<ClientId> {
-    players
-        .iter()
-        .find(|(_, connection)| **connection == wanted)
-        .map(|(client, _)| *client)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muse::Channel;
-use muse::session::{PACKET_BYTES, ServerEvent, ServerSession};
+use muse::session::{ServerEvent, ServerSession};
 use muse_biobot::cheats::Report;
 use muse_biobot::{
     Audience, Level, Mode, Movement, Outcome, Phase, Profile, Stage, StageConfig, ToPlayer, team_of,
@@ -123,7 +123,6 @@ pub(crate) struct Host {
     /// Time at which the match ended, while the players are still to learn it.
     ended: Option<Instant>,
     buffer: Vec<u8>,
-    packet: Vec<u8>,
 }
 
 /// The figures that a benchmark reads.
@@ -160,7 +159,6 @@ impl Host {
             report: None,
             ended: None,
             buffer: Vec::new(),
-            packet: vec![0; PACKET_BYTES],
         }
     }
 
@@ -406,16 +404,17 @@ impl Host {
             self.lateness.note(now.saturating_since(due));
         }
         self.locals.play(stage, now);
-        while let Some((client, len)) = stage.poll_packet(now, &mut self.packet) {
-            let packet = &self.packet[..len];
-            if self.guests.contains_key(&client) {
-                let endpoint = self.server.endpoint_mut();
-                // A packet that cannot be sent is lost, as if the network had lost it.
-                let _ = self.session.send_packet(now, endpoint, client, packet);
-            } else {
-                self.locals.handle_packet(now, client, packet);
+        let (guests, locals) = (&self.guests, &mut self.locals);
+        let endpoint = self.server.endpoint_mut();
+        self.session.send_packets(now, endpoint, |packet| {
+            loop {
+                let (client, len) = stage.poll_packet(now, packet)?;
+                if guests.contains_key(&client) {
+                    return Some((client, len));
+                }
+                locals.handle_packet(now, client, &packet[..len]);
             }
-        }
+        });
     }
 
     fn send_messages(&mut self) {

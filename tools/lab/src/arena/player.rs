@@ -176,7 +176,7 @@ impl ArenaPlayer {
     }
 
     /// The client.
-    pub const fn client(&self) -> &Client<Rules> {
+    pub fn client(&self) -> &Client<Rules> {
         &self.side.game
     }
 
@@ -216,13 +216,12 @@ impl ArenaPlayer {
         self.notes.bytes_down += payload.len() as u64 + HEADER_BYTES;
         let local = local(now, self.drift_ppm);
         let depth_most = &mut self.notes.depth_most;
-        self.side
-            .handle_datagram(local, from, payload, |game, packet| {
-                let before = game.prediction().steps_again;
-                // Late and doubled packets are refused, as they should be.
-                let _ = game.handle_packet(local, &mut Rules, packet);
-                *depth_most = (*depth_most).max(game.prediction().steps_again - before);
-            });
+        let mut before = self.side.game.prediction().steps_again;
+        self.side.handle_datagram(local, from, payload, |game, _| {
+            let after = game.prediction().steps_again;
+            *depth_most = (*depth_most).max(after - before);
+            before = after;
+        });
     }
 
     /// Lets time pass, plays the ticks that are due, and sends their inputs.

@@ -28,7 +28,7 @@ pub(super) fn plot() -> Plot {
     ];
     Plot::new(
         "Lockstep: turns are as long as the longest way needs",
-        "Four players in a strategy game, with 60 ms to the server and back. From 30 to 60 s one of them has 400 ms. Everybody waits for his commands at first; \
+        "Four players in a strategy game, with 60 ms to the server and back. From 30 to 60 s one of them has 400 ms. Everybody waits for their commands at first; \
          then turns become longer, and the game runs evenly again, with commands that take longer. Turns become shorter when twenty seconds have shown that they can: at the \
          beginning, which is cautious, and after the bad time.",
     )

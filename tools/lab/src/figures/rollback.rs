@@ -28,8 +28,8 @@ pub(super) fn plot() -> Plot {
     Plot::new(
         "Rollback: work against delay, and what guessing looks like",
         "Two bots change their buttons six times a second; two packets of a hundred are lost. Above: each frame of input delay makes every rollback a frame shorter, until the \
-         delay is as long as the way and nothing is run again. Below, at 200 ms and without delay: the rival is drawn as if he held the buttons that are known of him. Where he did \
-         not, as at 4.6 s, when he lands and jumps again a moment later, he is put right after a hundred milliseconds.",
+         delay is as long as the way and nothing is run again. Below, at 200 ms and without delay: the rival is drawn as if they held the buttons that are known of them. Where they did \
+         not, as at 4.6 s, when they land and jump again a moment later, they are put right after a hundred milliseconds.",
     )
     .panel(work)
     .panel(

@@ -40,7 +40,7 @@ impl Sim {
                 if !server.shows(player.account, entity, tick) {
                     let account = player.account;
                     return Err(format!(
-                        "account {account} sees {entity:?} of tick {tick:?}, which was out of his interest"
+                        "account {account} sees {entity:?} of tick {tick:?}, which is outside of its interest"
                     ));
                 }
             }

@@ -41,30 +41,6 @@ impl SimConfig {
         }
     }
 
-    /// Sets the number of players. Default: 100; time grows with them.
-    pub const fn players(mut self, players: u32) -> Self {
-        self.players = if players < 2 { 2 } else { players };
-        self
-    }
-
-    /// For how long, besides two minutes of quiet at the end in which everybody comes to rest. Default: two minutes.
-    pub const fn length(mut self, length: Duration) -> Self {
-        self.length = length;
-        self
-    }
-
-    /// Sets whether anything goes wrong at all. Default: it does.
-    pub const fn troubles(mut self, troubles: bool) -> Self {
-        self.troubles = troubles;
-        self
-    }
-
-    /// Sets the game. Default: a stub; Biobot takes several times as long.
-    pub const fn game(mut self, game: Game) -> Self {
-        self.game = game;
-        self
-    }
-
     /// A clock, by which [`Told::spent`] is measured. Default: none, so that a simulation reports the same every time.
     pub const fn stopwatch(mut self, clock: fn() -> std::time::Duration) -> Self {
         self.stopwatch = Some(clock);
@@ -76,6 +52,20 @@ impl SimConfig {
         self.planted_one_in = Some(one_in);
         self
     }
+}
+
+muse_wire::setters! { const SimConfig:
+    /// Sets the number of players. Default: 100; time grows with them.
+    players: u32 = if players < 2 { 2 } else { players },
+
+    /// For how long, besides two minutes of quiet at the end in which everybody comes to rest. Default: two minutes.
+    length: Duration,
+
+    /// Sets whether anything goes wrong at all. Default: it does.
+    troubles: bool,
+
+    /// Sets the game. Default: a stub; Biobot takes several times as long.
+    game: Game,
 }
 
 /// The report of a simulation.

@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use muse_relay::packet::DATA_HEADER_LEN;
-
 use super::DATAGRAM_MAX;
 
 /// The address and the terms on which browsers are admitted.
@@ -52,8 +50,9 @@ impl WebOptions {
 
     /// Lets datagrams be as long as those of a relay are, which has 8 bytes to put in front: 1,208. Default: 1,200, what the transport
     /// needs.
+    #[cfg(feature = "relay")]
     pub fn for_relay(mut self) -> Self {
-        self.datagram_max = DATAGRAM_MAX + DATA_HEADER_LEN;
+        self.datagram_max = DATAGRAM_MAX + muse_relay::packet::DATA_HEADER_LEN;
         self
     }
 

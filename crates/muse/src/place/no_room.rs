@@ -1,0 +1,47 @@
+//! The place of rooms in a build without the feature `relay`: there are none, and no text is an invitation.
+
+use std::fmt;
+
+use muse_drivers::{ClientDriver, EndpointDriver};
+use muse_transport::{Config, Connect, ServerPublicKey};
+
+use crate::Result;
+
+/// An invitation that cannot exist.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Invitation {}
+
+impl fmt::Display for Invitation {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+/// No room.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Debug, Default)]
+pub(super) struct Room;
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Room {
+    pub(super) fn open(
+        self,
+        _: &mut EndpointDriver,
+        _: ServerPublicKey,
+    ) -> Result<Option<Invitation>> {
+        Ok(None)
+    }
+}
+
+pub(super) fn invitation(_: &str) -> Option<Invitation> {
+    None
+}
+
+pub(super) fn host_key(invitation: &Invitation) -> ServerPublicKey {
+    match *invitation {}
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn join(invitation: &Invitation, _: Config, _: Connect) -> Result<ClientDriver> {
+    match *invitation {}
+}

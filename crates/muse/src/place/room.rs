@@ -1,0 +1,112 @@
+//! Rooms at a relay: how a server opens one, and how clients come by its invitation.
+
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) use native::{Room, join};
+
+pub(crate) use muse_drivers::relay::Invitation;
+use muse_transport::ServerPublicKey;
+
+use crate::{Join, Server};
+
+impl Server {
+    /// Returns the invitation to the server's room at a relay, for a server that has one.
+    pub fn invitation(&self) -> Option<Invitation> {
+        self.invitation
+    }
+}
+
+impl From<&Invitation> for Join {
+    fn from(invitation: &Invitation) -> Self {
+        Self::to(&invitation.to_string())
+    }
+}
+
+/// Returns the invitation that a text is, if it is one.
+pub(super) fn invitation(text: &str) -> Option<Invitation> {
+    text.parse().ok()
+}
+
+/// Returns the key of the host that wrote an invitation.
+pub(super) fn host_key(invitation: &Invitation) -> ServerPublicKey {
+    ServerPublicKey::from_bytes(invitation.host_key)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod native {
+    //! The part that needs sockets.
+
+    use std::net::{SocketAddr, ToSocketAddrs};
+
+    use muse_drivers::{ClientDriver, EndpointDriver};
+    use muse_netcode::prediction::Game;
+    use muse_schema::State;
+    use muse_transport::token::ConnectToken;
+    use muse_transport::{Config, Connect};
+
+    use super::*;
+    use crate::{GameServer, Listen, Result};
+
+    /// The room that a server is to open.
+    #[derive(Debug, Default)]
+    pub(crate) struct Room {
+        relay: Option<String>,
+        token: Option<ConnectToken>,
+    }
+
+    impl Listen {
+        /// Opens a room at a relay besides, so that players behind routers can come by an invitation.
+        pub fn room(mut self, relay: &str) -> Self {
+            self.room.relay = Some(relay.to_owned());
+            self
+        }
+
+        /// Shows this token to the relay of its [room](Self::room), for a relay that opens rooms for holders of its master's tokens alone. The master gives it to
+        /// signed-in players (`docs/relay-v2.md`).
+        pub fn room_token(mut self, token: ConnectToken) -> Self {
+            self.room.token = Some(token);
+            self
+        }
+    }
+
+    impl Room {
+        /// Opens the room, if one is wanted.
+        pub(crate) fn open(
+            self,
+            link: &mut EndpointDriver,
+            key: ServerPublicKey,
+        ) -> Result<Option<Invitation>> {
+            let Some(relay) = self.relay else {
+                return Ok(None);
+            };
+            let relay = lookup(&relay)?;
+            Ok(Some(Invitation {
+                relay,
+                code: link.open_room_with(relay, self.token)?,
+                host_key: *key.as_bytes(),
+            }))
+        }
+    }
+
+    impl<G: Game> GameServer<G>
+    where
+        G::Player: State,
+    {
+        /// Opens a room at a relay, for players behind routers; [`line`](Server::line) is what friends paste.
+        pub fn room(relay: &str, rules: G) -> Result<Self> {
+            Self::listen(Listen::at("[::]:0").room(relay), rules)
+        }
+    }
+
+    /// Begins to connect to the host that wrote an invitation.
+    pub(crate) fn join(it: &Invitation, config: Config, how: Connect) -> Result<ClientDriver> {
+        Ok(ClientDriver::join(it.relay, it.code, config, how)?)
+    }
+
+    fn lookup(name: &str) -> Result<SocketAddr> {
+        let none = || {
+            let text = format!("{name} has no address");
+            std::io::Error::new(std::io::ErrorKind::NotFound, text)
+        };
+        Ok(name.to_socket_addrs()?.next().ok_or_else(none)?)
+    }
+}
