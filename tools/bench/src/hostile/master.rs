@@ -14,7 +14,7 @@ use super::http::{HttpAttack, HttpReport};
 use super::sign_ins::SignInReport;
 use crate::isolation::Surroundings;
 use crate::role::{Programs, Role};
-use muse_program::bars::{Bar, settle};
+use muse_program::bars::{Bar, Verdict, settle};
 
 /// The way in which players sign in while an attack runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -125,7 +125,11 @@ struct Run {
 }
 
 /// Runs every attack against a master of its own, with its default limits, and judges sign-ins, memory and CPU time.
-pub(super) fn bars(surroundings: Surroundings, seconds: u64) -> anyhow::Result<Vec<Bar>> {
+pub(super) fn bars(
+    verdict: Verdict,
+    surroundings: Surroundings,
+    seconds: u64,
+) -> anyhow::Result<Vec<Bar>> {
     let mut bars = Vec::new();
     for sign_in in [SignIn::Guests, SignIn::Passwords, SignIn::GuestsOverTls] {
         let calm = || -> anyhow::Result<Run> {
@@ -135,7 +139,7 @@ pub(super) fn bars(surroundings: Surroundings, seconds: u64) -> anyhow::Result<V
         };
         let mut quiet = calm()?;
         for plan in PLANS.iter().filter(|plan| plan.sign_in == sign_in) {
-            bars.extend(settle(|again| {
+            bars.extend(settle(verdict, |again| {
                 if again {
                     quiet = calm()?;
                 }
@@ -262,8 +266,8 @@ fn judge(plan: &Plan, run: &Run, quiet: &Run) -> Vec<Bar> {
     let open = plan.connections.min(CONNECTIONS_PER_ADDRESS) as f64;
     let limit = run.attackers.bytes as f64 / 1e3 + open * CONNECTION_KILOBYTES + lane;
     vec![
-        Bar::at_most(name("sign_in_ms_p99"), run.players.ms_p99, 500.0),
-        Bar::at_most(name("cpu_per_byte_ratio"), hostile / honest, 4.0),
+        Bar::at_most(name("sign_in_ms_p99"), run.players.ms_p99, 500.0).timed(),
+        Bar::at_most(name("cpu_per_byte_ratio"), hostile / honest, 4.0).timed(),
         Bar::at_most(name("memory_kilobytes"), held / 1e3, limit),
     ]
 }
