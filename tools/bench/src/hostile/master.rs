@@ -53,7 +53,7 @@ impl Plan {
     }
 }
 
-static PLANS: [Plan; 10] = [
+static PLANS: [Plan; 11] = [
     Plan::new("silent", HttpAttack::Silent, 400, 100, SignIn::Guests),
     Plan::new(
         "half_requests",
@@ -75,6 +75,13 @@ static PLANS: [Plan; 10] = [
         HttpAttack::PlayersFrames,
         50,
         20,
+        SignIn::Guests,
+    ),
+    Plan::new(
+        "players_unread",
+        HttpAttack::PlayersUnread,
+        50,
+        5,
         SignIn::Guests,
     ),
     Plan::new(
