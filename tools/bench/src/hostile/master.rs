@@ -4,10 +4,13 @@
 //! long a player waits for the attackers' own work.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
+use futures_util::future::try_join_all;
+use muse_master::store::{SqlStore, Store};
 use serde::Serialize;
 
 use super::http::{HttpAttack, HttpReport};
@@ -177,6 +180,9 @@ fn measure(
     }
     let mut programs = Programs::new(surroundings);
     let (database, port) = (path("muse.db"), two_free_ports()?);
+    if plan.is_some_and(|plan| plan.attack == HttpAttack::Rankings) {
+        make_accounts(&database)?;
+    }
     let line = format!(
         "master --listen 127.0.0.1:{port} --database {database} --matches-max 0 --warm 0 {tls}"
     );
@@ -222,6 +228,22 @@ fn measure(
         seconds,
         players,
         attackers: attackers.unwrap_or_default(),
+    })
+}
+
+/// Makes accounts in a new database, so that a ranking has lines to read.
+fn make_accounts(database: &str) -> anyhow::Result<()> {
+    let store = SqlStore::sqlite(Path::new(database))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let now = muse_wire::Instant::ZERO;
+    runtime.block_on(async {
+        for some in 0..ACCOUNTS / ACCOUNTS_AT_ONCE {
+            let numbers = some * ACCOUNTS_AT_ONCE..(some + 1) * ACCOUNTS_AT_ONCE;
+            let guests =
+                numbers.map(|number| store.guest(format!("a device, number {number}"), now));
+            try_join_all(guests).await?;
+        }
+        Ok(())
     })
 }
 
@@ -295,6 +317,9 @@ const PRIORITY: u8 = 20;
 /// Connections of one address that a master keeps by default, and memory that each may take: a header that is not complete, and TLS.
 const CONNECTIONS_PER_ADDRESS: u64 = 256;
 const CONNECTION_KILOBYTES: f64 = 64.0;
+/// Accounts in the database of which rankings are asked for.
+const ACCOUNTS: u64 = 20_000;
+const ACCOUNTS_AT_ONCE: u64 = 1_000;
 /// Memory of one password that is hashed; one address has one of two lanes.
 const HASH_KILOBYTES: f64 = 20_000.0;
 const START_MAX: Duration = Duration::from_secs(20);
