@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzing, of all targets or of those named: each begins with its corpus and goes on for FUZZ_SECONDS (default 2). Needs cargo-fuzz and a nightly
+# Fuzzing, of all targets or of those named: each begins with its corpus and goes on for FUZZ_SECONDS (default 2), and in a run of a minute or more six times
+# as long if strangers reach it, before anybody has signed in or shown a key. Needs cargo-fuzz and a nightly
 # compiler. Without them, and before a run of a minute or more, the corpora run as tests on the stable compiler; without them the fuzzing is skipped.
 # What a run finds stays under the target folder for the next one. `--minimise` fuzzes nothing: it puts what adds coverage into fuzz/corpus.
 set -euo pipefail
@@ -34,10 +35,20 @@ fuzzer() {
     cargo +nightly fuzz run --dev "$@"
 }
 
+# The time for a target.
+time_of() {
+    case $1 in
+        handshake | token | packet | description | relay_* | rp_* | web_link)
+            if ((seconds < 60)); then echo "$seconds"; else echo $((STRANGERS * seconds)); fi
+            ;;
+        *) echo "$seconds" ;;
+    esac
+}
+
 # The corpus is only read; what is new goes to the first folder.
 run() {
     mkdir -p "$target/found/$1"
-    fuzzer "$1" "$target/found/$1" "corpus/$1" -- -max_len=4096 -timeout=60 -max_total_time="$seconds"
+    fuzzer "$1" "$target/found/$1" "corpus/$1" -- -max_len=4096 -timeout=60 -max_total_time="$(time_of "$1")"
 }
 
 # Inputs with names of their own are kept for what they once broke; the others are those that cover most, the smallest first.
@@ -52,6 +63,8 @@ minimise() {
     rm -r "$new"
 }
 
+# How many times as long a target runs that needs no authentication.
+STRANGERS=6
 # As in fuzz/tests/corpora.rs.
 INPUTS_MAX=150
 # Of what is found for one target, so that all of them stay below 2 MB.

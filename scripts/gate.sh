@@ -87,6 +87,11 @@ newcomer() {
     python3 tests/newcomer/test_newcomer.py "${pages[@]}"
 }
 
+# All attacks at their full length, on the program as operators build it.
+hostile_release() {
+    cargo build --quiet --release -p muse-cli --features tools && scripts/hostile.sh "$target/release/muse"
+}
+
 # Runs the simulations of a filter with so many seeds.
 seeds() {
     cargo nextest --version >/dev/null 2>&1 || skip "there is no cargo-nextest (cargo install cargo-nextest)"
@@ -197,6 +202,7 @@ nightly() {
     step "masters under faults" env MUSE_SEEDS=10 MUSE_CHAOS_SECONDS=360 scripts/chaos-check.sh
     step "soak" env PLAY_SECONDS="${SOAK_SECONDS:-1800}" PLAY_BOTS=8 MUSE="$target/debug/muse" scripts/play.sh
     step "fuzz" env FUZZ_SECONDS="${FUZZ_SECONDS:-600}" scripts/fuzz-smoke.sh
+    step "hostile clients at full length" hostile_release
     step "proxy" scripts/proxy-check.sh
     step "Bevy in a window" scripts/bevy-window.sh
     step "packages as users get them" scripts/publish-check.sh --build

@@ -44,6 +44,8 @@ pub struct ServerLink {
     registered: bool,
     /// Time at which the master was last heard, or the wait for it began.
     heard: Instant,
+    /// Time of the last attempt to connect.
+    attempted: Instant,
     actions: VecDeque<ServerAction>,
     events: VecDeque<ServerEvent>,
 }
@@ -107,6 +109,7 @@ impl ServerLink {
             number: 0,
             registered: false,
             heard: Instant::ZERO,
+            attempted: Instant::ZERO,
             actions: VecDeque::new(),
             events: VecDeque::new(),
         }
@@ -188,10 +191,12 @@ impl ServerLink {
         self.tell();
     }
 
-    /// Handles a WebSocket that closed or could not be opened.
+    /// Handles a WebSocket that closed or could not be opened. If it has been open for a while, another master is tried at once: the leader gives up on a
+    /// server that is away for long.
     pub fn handle_lost(&mut self, now: Instant) {
         if !matches!(self.link, Link::Stopped) {
-            self.link = Link::Waiting { until: now + RETRY };
+            let until = now.max(self.attempted + RETRY);
+            self.link = Link::Waiting { until };
         }
     }
 
@@ -267,6 +272,7 @@ impl ServerLink {
             Link::Stopped => {}
             _ if idle && now - self.heard >= limit => self.end(),
             Link::Waiting { until } if until <= now => {
+                self.attempted = now;
                 self.link = Link::Connecting {
                     until: now + LINK_SILENCE,
                 };
@@ -359,7 +365,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// Silence after which another master is tried. A master answers each report, and the one that leads gives up on a server that it has not heard for 10 seconds:
 /// there must be time left to find another one.
 const LINK_SILENCE: Duration = Duration::from_secs(5);
-/// Time between attempts; shorter than a player's, because a master that was restarted waits for its servers.
+/// Time from one attempt to the next; shorter than a player's, because a master that was restarted waits for its servers.
 const RETRY: Duration = Duration::from_secs(1);
 /// The time for which a server with a result waits for a master that is away.
 const RESULT_KEPT: Duration = Duration::from_secs(600);
@@ -484,6 +490,31 @@ mod tests {
             matches!(&messages[0], FromServer::Register { claim: Some(claim), .. }
             if claim.match_id == MatchId(9) && claim.proof == "proof")
         );
+    }
+
+    #[test]
+    fn another_master_is_tried_at_once_but_never_more_than_one_a_second() {
+        let mut link = playing();
+        let connects = |link: &mut ServerLink| {
+            let actions = std::iter::from_fn(|| link.poll_action());
+            actions
+                .filter(|action| *action == ServerAction::Connect)
+                .count()
+        };
+        // Silent since the beginning.
+        link.handle_timeout(seconds(5));
+        assert_eq!(link.poll_timeout(), Some(seconds(5)));
+        link.handle_timeout(seconds(5));
+        assert_eq!(connects(&mut link), 1);
+        // This one refuses, or closes the connection as soon as it is open.
+        for lost_after_ms in [0, 1, 999] {
+            let attempted = link.attempted;
+            link.handle_lost(attempted + Duration::from_millis(lost_after_ms));
+            assert_eq!(link.poll_timeout(), Some(attempted + RETRY));
+            link.handle_timeout(attempted + RETRY);
+            assert_eq!(connects(&mut link), 1);
+            link.handle_connected(attempted + RETRY);
+        }
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl MasterConfig {
     }
 
     /// Time for a TLS handshake, then for the header of each request, then for its body, 10 seconds each by default. A connection may be silent for
-    /// as long between two requests.
+    /// as long between two requests, and a WebSocket has as long to take each message that it is sent.
     pub fn request_time(mut self, request_time: Duration) -> Self {
         self.connections.request_time = request_time;
         self

@@ -5,7 +5,7 @@
 //! something is done within milliseconds and is never the oldest. A WebSocket is only opened for somebody who signed in, and leaves this table.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub(crate) struct Connections<H> {
     per_network: usize,
     next: u64,
     open: FxHashMap<ConnectionId, Open<H>>,
-    networks: FxHashMap<IpAddr, Network>,
+    networks: BTreeMap<IpAddr, Network>,
     /// Networks by what they would lose, the first to lose last.
     ranks: BTreeSet<Rank>,
 }
@@ -76,7 +76,7 @@ impl<H> Connections<H> {
             per_network: limit(per_network),
             next: 0,
             open: FxHashMap::default(),
-            networks: FxHashMap::default(),
+            networks: BTreeMap::new(),
             ranks: BTreeSet::new(),
         }
     }

@@ -5,7 +5,7 @@
 //! wrong passwords: long ones for the address that they came from, short ones for all others, so that nobody can lock its owner out. Operators have a
 //! lane of their own.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
 use muse_wire::{Duration, Instant};
@@ -37,7 +37,7 @@ pub(crate) struct HashQueue {
 pub(crate) struct TurnId(u64);
 
 /// Players and operators do not wait for each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Role {
     Player,
     Operator,
@@ -91,9 +91,9 @@ struct Line {
     /// Lanes that one address may take.
     lanes_per_network: usize,
     waiting_per_network: usize,
-    running: FxHashMap<IpAddr, usize>,
+    running: BTreeMap<IpAddr, usize>,
     hashing: usize,
-    waiting: FxHashMap<IpAddr, VecDeque<TurnId>>,
+    waiting: BTreeMap<IpAddr, VecDeque<TurnId>>,
     waits: usize,
     /// Addresses that have something waiting, in the order of their turns.
     order: VecDeque<IpAddr>,
@@ -301,9 +301,9 @@ impl Line {
             lanes,
             lanes_per_network,
             waiting_per_network,
-            running: FxHashMap::default(),
+            running: BTreeMap::new(),
             hashing: 0,
-            waiting: FxHashMap::default(),
+            waiting: BTreeMap::new(),
             waits: 0,
             order: VecDeque::new(),
         }

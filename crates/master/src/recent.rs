@@ -1,24 +1,22 @@
 //! A map of fixed size that remembers what was written last.
 
-use std::hash::Hash;
-
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Remembers at least the last `entries_max` keys, and twice as many at most. Strangers choose the keys, so it must not grow with them; forgetting all of the
-/// older half at once needs neither a list by age nor a search.
+/// older half at once needs neither a list by age nor a search. The maps are trees, which no choice of keys makes slow.
 #[derive(Debug)]
 pub(crate) struct Recent<K, V> {
     entries_max: usize,
-    young: FxHashMap<K, V>,
-    old: FxHashMap<K, V>,
+    young: BTreeMap<K, V>,
+    old: BTreeMap<K, V>,
 }
 
-impl<K: Eq + Hash, V: Copy> Recent<K, V> {
+impl<K: Ord, V: Copy> Recent<K, V> {
     pub(crate) fn new(entries_max: usize) -> Self {
         Self {
             entries_max,
-            young: FxHashMap::default(),
-            old: FxHashMap::default(),
+            young: BTreeMap::new(),
+            old: BTreeMap::new(),
         }
     }
 
@@ -37,7 +35,6 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
     pub(crate) fn retain(&mut self, matters: impl Fn(&V) -> bool) {
         for half in [&mut self.young, &mut self.old] {
             half.retain(|_, value| matters(value));
-            half.shrink_to_fit();
         }
     }
 }

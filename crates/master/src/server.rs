@@ -275,6 +275,7 @@ async fn share(
             director: config.director.clone(),
             protocol_id: config.protocol_id,
             secret_terms,
+            request_time: config.connections.request_time,
         },
         store,
         bus,

@@ -250,7 +250,8 @@ impl Caller {
     }
 }
 
-fn timed_out(what: &'static str) {
+/// Counts a connection that was too slow.
+pub(crate) fn timed_out(what: &'static str) {
     metrics::counter!("muse_connections_timed_out").increment(1);
     tracing::debug!(what, "a connection was too slow");
 }

@@ -91,13 +91,15 @@ pub(crate) async fn live(shared: Arc<Shared>) {
     let mut notes = shared.bus.subscribe();
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut servers: FxHashMap<ServerId, Report> = FxHashMap::default();
+    let mut followed = Followed::default();
     let mut told: FxHashMap<AccountId, MatchId> = FxHashMap::default();
     loop {
         tokio::select! {
             note = notes.recv() => match note {
                 Ok(Note::Report(server, report)) if shared.hub.has_server(server) => {
-                    servers.insert(server, report);
+                    if let Some(report) = followed.handle_report(server, report) {
+                        tokio::spawn(record_first(Arc::clone(&shared), server, report));
+                    }
                 }
                 Ok(Note::Result(server, result)) if shared.hub.has_server(server) => {
                     tokio::spawn(hand_in(Arc::clone(&shared), server, result));
@@ -107,10 +109,10 @@ pub(crate) async fn live(shared: Arc<Shared>) {
                 Err(RecvError::Closed) => return,
             },
             _ = look.tick() => {
-                servers.retain(|server, _| shared.hub.has_server(*server));
+                followed.reports.retain(|server, _| shared.hub.has_server(*server));
                 let look = async {
                     be_seen(&shared).await?;
-                    follow_servers(&shared, &servers).await?;
+                    follow_servers(&shared, &followed.reports).await?;
                     tell_seats(&shared, &mut told).await
                 };
                 let looked = tokio::select! {
@@ -123,10 +125,41 @@ pub(crate) async fn live(shared: Arc<Shared>) {
                 };
                 if let Err(error) = looked {
                     tracing::warn!(%error, "the store is not read again");
-                    let_go(&shared, &servers);
+                    let_go(&shared, &followed.reports);
                 }
             }
         }
+    }
+}
+
+/// The game servers that are connected to this master, by what each said last.
+#[derive(Debug, Default)]
+struct Followed {
+    reports: FxHashMap<ServerId, Report>,
+}
+
+impl Followed {
+    /// A server said how its match goes. Returns what is to be stored at once: the first report of one that has just come with a match, perhaps from a master
+    /// that was cut off, and of which the leader has not heard since. If the bus is lost, it hears of it by the store alone, and does not wait for ever.
+    fn handle_report(&mut self, server: ServerId, report: Report) -> Option<Report> {
+        let is_first = !self.reports.contains_key(&server);
+        let first = (is_first && report.match_id.is_some()).then(|| report.clone());
+        self.reports.insert(server, report);
+        first
+    }
+}
+
+/// Stores what a server says that has just come, unless this master leads.
+async fn record_first(shared: Arc<Shared>, server: ServerId, report: Report) {
+    if shared.status.is_leading() {
+        return;
+    }
+    let recorded = shared.store.record_report(server, report, clock::now());
+    match recorded.await {
+        Ok(true) => {}
+        Ok(false) => shared.hub.tell_server(server, ToServer::End),
+        // It is stored at the next look.
+        Err(error) => tracing::warn!(%server, %error, "a game server's first report is not stored"),
     }
 }
 
@@ -247,10 +280,32 @@ async fn tell_seats(
 
 /// Time between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Time for which the store may be silent before this master counts as cut off from it. A game server needs a second or two to find another one, and with the
-/// time between two looks all of it is less than the 10 seconds after which the leader gives up on it.
+/// Time for which the store may be silent before this master counts as cut off from it. A game server tries another one at once, which stores its first report
+/// at once, so that with the time between two looks all of it is less than the 10 seconds after which the leader gives up on the server.
 const STORE_SILENCE: Duration = Duration::from_secs(3);
 /// Time between two questions whether the store is there.
 const READY_EVERY: Duration = Duration::from_secs(1);
 /// Players that are named to the store before it is waited for.
 const NAMED_AT_ONCE: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: ServerId = ServerId(7);
+    const MATCH: MatchId = MatchId(9);
+
+    #[test]
+    fn the_first_report_of_a_server_with_a_match_is_stored_at_once() {
+        let mut followed = Followed::default();
+        let report = Report {
+            match_id: Some(MATCH),
+            ..Report::default()
+        };
+        let free = followed.handle_report(ServerId(1), Report::default());
+        assert_eq!(free, None);
+        let first = followed.handle_report(SERVER, report.clone());
+        assert_eq!(first, Some(report.clone()));
+        assert_eq!(followed.handle_report(SERVER, report), None);
+    }
+}

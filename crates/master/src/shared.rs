@@ -55,6 +55,8 @@ pub(crate) struct SharedConfig {
     pub(crate) protocol_id: u64,
     /// For how long a key of what masters sign for themselves does.
     pub(crate) secret_terms: KeyTerms,
+    /// Time in which an open WebSocket has to take what it is told.
+    pub(crate) request_time: std::time::Duration,
 }
 
 /// The leader as the outside may know it.

@@ -16,6 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -156,6 +157,25 @@ async fn sign_in(served: &Served, from: u8, device: usize) -> Duration {
     let (answer, took) = served.ask(from, "POST /v1/guest", &body).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     took
+}
+
+/// Signs in and opens the player's WebSocket over this connection.
+async fn open_session<S: AsyncRead + AsyncWrite + Unpin>(
+    served: &Served,
+    stream: S,
+) -> WebSocketStream<S> {
+    let body = r#"{"device_key":"a device key, long enough"}"#;
+    let (answer, _) = served.ask(1, "POST /v1/guest", body).await;
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let token = body["access_token"].as_str().expect("a token");
+    let mut request = "ws://localhost/v1/push"
+        .into_client_request()
+        .expect("a request");
+    let header = format!("Bearer {token}").parse().expect("a header");
+    request.headers_mut().insert("authorization", header);
+    let opened = tokio_tungstenite::client_async(request, stream).await;
+    opened.expect("a player").0
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -307,19 +327,8 @@ async fn a_player_who_signed_in_is_not_cut_for_others() {
             short.connections_max(20).connections_per_address(10)
         });
         let served = served.await;
-        let body = r#"{"device_key":"a device key, long enough"}"#;
-        let (answer, _) = served.ask(1, "POST /v1/guest", body).await;
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
-        let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
-        let token = body["access_token"].as_str().expect("a token");
-        let mut request = "ws://localhost/v1/push"
-            .into_client_request()
-            .expect("a request");
-        let header = format!("Bearer {token}").parse().expect("a header");
-        request.headers_mut().insert("authorization", header);
         let stream = served.open(1).await.expect("a connection");
-        let opened = tokio_tungstenite::client_async(request, stream).await;
-        let (mut socket, _) = opened.expect("a player");
+        let mut socket = open_session(&served, stream).await;
         // Far more than there is room for, and for longer than a request may take.
         drop(attack(&served, 200).await);
         let held = attack(&served, 20).await;
@@ -338,4 +347,52 @@ async fn a_player_who_signed_in_is_not_cut_for_others() {
             welcomes += usize::from(matches!(message, FromMaster::Welcome { .. }));
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_player_who_never_reads_is_cut() {
+    let served = Served::start(false, |config| {
+        let short = config.request_time(Duration::from_millis(500));
+        short.account_requests_per_second(0)
+    });
+    let served = served.await;
+    let socket = TcpSocket::new_v4().expect("a socket");
+    // What the system takes for the player does not count as read.
+    socket.set_recv_buffer_size(4_096).expect("smaller");
+    let stream = socket.connect(served.master.address()).await;
+    let mut socket = open_session(&served, stream.expect("a connection")).await;
+    // Each is accepted and answered, until answers fill what lies between.
+    let asking = async {
+        while socket
+            .send(Message::text(encode(&ToMaster::Rejoin)))
+            .await
+            .is_ok()
+        {}
+    };
+    let cut = tokio::time::timeout(Duration::from_secs(60), asking).await;
+    assert!(
+        cut.is_ok(),
+        "the master still tells one who does not listen"
+    );
+    assert!(served.figure("muse_connections_timed_out ").await >= 1.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_player_who_is_refused_all_the_time_is_cut() {
+    let served = Served::start(false, |config| config).await;
+    let stream = served.open(1).await.expect("a connection");
+    let (mut write, mut read) = open_session(&served, stream).await.split();
+    let nonsense = Message::text(r#"{"type":"nonsense"}"#);
+    let talking = async { while write.send(nonsense.clone()).await.is_ok() {} };
+    let listening = async {
+        let mut refusals = 0;
+        while let Some(Ok(message)) = read.next().await {
+            refusals += usize::from(message.to_text().is_ok_and(|text| text.contains("refused")));
+        }
+        refusals
+    };
+    let both = async { tokio::join!(talking, listening).1 };
+    let refusals = tokio::time::timeout(Duration::from_secs(60), both).await;
+    let refusals = refusals.expect("the master still refuses one message after the other");
+    assert!(refusals <= 256, "{refusals}");
 }

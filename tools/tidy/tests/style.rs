@@ -18,6 +18,23 @@ const CORES: [&str; 11] = [
     "lockstep",
     "master-client",
 ];
+/// Folders of code that speaks with strangers; simulations and benchmarks do not.
+const FACING_THE_NETWORK: [&str; 14] = [
+    "crates/wire/",
+    "crates/schema/",
+    "crates/transport/",
+    "crates/relay/",
+    "crates/netcode/",
+    "crates/lagcomp/",
+    "crates/lockstep/",
+    "crates/master-client/",
+    "crates/master/",
+    "crates/drivers/",
+    "crates/muse/",
+    "legacy/",
+    "game/biobot/",
+    "tools/proxy/",
+];
 /// Crates that may contain unsafe code.
 const MAY_BE_UNSAFE: [&str; 4] = [
     "crates/drivers/",
@@ -189,6 +206,59 @@ fn cores_have_no_clocks_threads_or_sockets() {
         }
     }
     assert_none("clocks, threads, sockets or async code in a core", found);
+}
+
+#[test]
+fn no_unkeyed_map_has_keys_that_strangers_choose() {
+    let foreign = [
+        "String",
+        "str",
+        "IpAddr",
+        "Ipv4Addr",
+        "Ipv6Addr",
+        "SocketAddr",
+        "Vec",
+        "u8",
+    ];
+    let mut found = Vec::new();
+    for file in rust_files() {
+        let facing = FACING_THE_NETWORK
+            .iter()
+            .any(|folder| file.path.starts_with(folder));
+        if !facing || !file.path.contains("/src/") {
+            continue;
+        }
+        let code = code_only(&file.text);
+        for (index, line) in code.lines().enumerate() {
+            let keys = ["FxHashMap<", "FxHashSet<"].map(|map| line.split(map).skip(1));
+            for key in keys.into_iter().flatten().map(first_argument) {
+                let mut words =
+                    key.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+                // A parameter may be anything.
+                if words.any(|word| foreign.contains(&word) || word.len() == 1) {
+                    found.push(format!("{}:{}: {key}", file.path, index + 1));
+                }
+            }
+        }
+    }
+    assert_none(
+        "maps hashed without a secret, by keys that strangers choose (muse_wire::keyed, or a BTreeMap)",
+        found,
+    );
+}
+
+/// The first of the arguments that `text` begins with, up to the comma or bracket after it.
+fn first_argument(text: &str) -> &str {
+    let mut depth = 0;
+    let end = text.find(|letter: char| {
+        match letter {
+            '(' | '<' | '[' => depth += 1,
+            ')' | '>' | ']' => depth -= 1,
+            _ => {}
+        }
+        depth < 0 || (depth == 0 && letter == ',')
+    });
+    text[..end.unwrap_or(text.len())].trim()
 }
 
 #[test]

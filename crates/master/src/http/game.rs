@@ -22,6 +22,7 @@ use muse_master_client::messages::{
 
 use super::failure::{Body, Failure};
 use crate::clock;
+use crate::serving::timed_out;
 use crate::shared::Shared;
 use host::{Host, Said};
 
@@ -119,7 +120,7 @@ async fn serve(shared: &Arc<Shared>, server: ServerId, mut socket: WebSocket) {
             },
             () = tokio::time::sleep(crate::sessions::SILENCE.into()) => break,
         };
-        if !send(&mut socket, said).await {
+        if !send(shared, &mut socket, said).await {
             break;
         }
     }
@@ -136,13 +137,18 @@ async fn introduce(shared: &Arc<Shared>, server: ServerId, socket: &mut WebSocke
         .ok()??;
     match Host::register(shared, server, &first).await? {
         Ok(host) => {
-            let answered = send(socket, Said::Answer(ToServer::KeepAlive)).await;
+            let answered = send(shared, socket, Said::Answer(ToServer::KeepAlive)).await;
             answered.then_some(host)
         }
         Err(refusal) => {
             let message = ServerMessage::Register;
             count_refusal(server, message, &refusal);
-            send(socket, Said::Last(ToServer::Refused { message, refusal })).await;
+            send(
+                shared,
+                socket,
+                Said::Last(ToServer::Refused { message, refusal }),
+            )
+            .await;
             None
         }
     }
@@ -159,18 +165,25 @@ async fn receive(socket: &mut WebSocket) -> Option<axum::extract::ws::Utf8Bytes>
     }
 }
 
-/// Sends an answer. False if the connection ends.
-async fn send(socket: &mut WebSocket, said: Said) -> bool {
+/// Sends an answer. False if the connection ends, or does not take it in time.
+async fn send(shared: &Shared, socket: &mut WebSocket, said: Said) -> bool {
     let (message, goes_on) = match said {
         Said::Answer(message) => (message, true),
         Said::Last(message) => (message, false),
         Said::Nonsense => return false,
     };
-    let sent = socket.send(Message::text(encode(&message))).await.is_ok();
-    if !goes_on {
-        let _ = socket.send(Message::Close(None)).await;
-    }
-    sent && goes_on
+    let sending = async {
+        let sent = socket.send(Message::text(encode(&message))).await.is_ok();
+        if !goes_on {
+            let _ = socket.send(Message::Close(None)).await;
+        }
+        sent && goes_on
+    };
+    let sent = tokio::time::timeout(shared.config.request_time, sending).await;
+    sent.unwrap_or_else(|_| {
+        timed_out("game server that reads");
+        false
+    })
 }
 
 /// Longest name of an object in Kubernetes.

@@ -19,6 +19,7 @@ use crate::bus::Note;
 use crate::clock;
 use crate::hub::Entered;
 use crate::secrets::Access;
+use crate::serving::timed_out;
 use crate::several;
 use crate::shared::{Shared, queue_state};
 use crate::store::StoreError;
@@ -60,7 +61,7 @@ async fn serve(shared: &Arc<Shared>, access: Access, mut socket: WebSocket) {
         Entered::Admitted(session, messages) => (session, messages),
         Entered::Full(retry_after_s) => {
             let full = encode(&FromMaster::Full { retry_after_s });
-            let _ = socket.send(Message::text(full)).await;
+            tell(shared, &mut socket, full.into()).await;
             return;
         }
     };
@@ -108,7 +109,20 @@ async fn greet(shared: &Arc<Shared>, account: AccountId, socket: &mut WebSocket)
         ticket: standing.ticket.as_ref().map(queue_state),
         seat: seat.and_then(|stored| shared.seat(account, stored)),
     };
-    socket.send(Message::text(encode(&welcome))).await.ok()
+    let told = tell(shared, socket, encode(&welcome).into()).await;
+    told.then_some(())
+}
+
+/// Sends a message. False if the connection has ended, or does not take it in time: who never reads would keep their task and its socket for ever.
+async fn tell(shared: &Shared, socket: &mut WebSocket, message: Utf8Bytes) -> bool {
+    let sent = socket.send(Message::Text(message));
+    match tokio::time::timeout(shared.config.request_time, sent).await {
+        Ok(sent) => sent.is_ok(),
+        Err(_) => {
+            timed_out("reader of a WebSocket");
+            false
+        }
+    }
 }
 
 async fn run(
@@ -119,6 +133,8 @@ async fn run(
     messages: &mut mpsc::Receiver<Utf8Bytes>,
 ) {
     let account = access.account;
+    // Refusals since a message was accepted.
+    let mut refusals = 0;
     // When a keep-alive is answered next.
     let mut silent_until = Instant::now();
     let mut looks = tokio::time::interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
@@ -144,19 +160,53 @@ async fn run(
                 if !shared.hub.heard(session) {
                     continue;
                 }
-                let answer = match received {
+                let outcome = match received {
                     Message::Text(text) => answer(shared, account, &text, silent_until).await,
                     Message::Close(_) => return,
-                    _ => shared.limits.check(account).err().map(refusal),
+                    _ => match shared.limits.check(account) {
+                        Ok(()) => Outcome::Alive(None),
+                        Err(failure) => Outcome::Refused(refusal(failure)),
+                    },
                 };
-                let Some(answer) = answer else { continue };
+                let Some(answer) = outcome.count(&mut refusals) else { continue };
+                if refusals > REFUSALS_MAX {
+                    tracing::debug!(%account, "a player was refused too often in a row");
+                    return;
+                }
                 answer
             }
         };
-        if socket.send(Message::Text(message)).await.is_err() {
+        if !tell(shared, socket, message).await {
             return;
         }
         silent_until = Instant::now() + SILENCE;
+    }
+}
+
+/// The fate of a message, and the answer to it.
+enum Outcome {
+    /// It says no more than that the player is still here.
+    Alive(Option<Utf8Bytes>),
+    /// It was done, or failed for a reason that a well-behaved player meets, too.
+    Accepted(Option<Utf8Bytes>),
+    /// It could not be read, or was one too many.
+    Refused(Utf8Bytes),
+}
+
+impl Outcome {
+    /// Counts refusals in a row. Returns the answer.
+    fn count(self, refusals: &mut u32) -> Option<Utf8Bytes> {
+        match self {
+            Self::Alive(answer) => answer,
+            Self::Accepted(answer) => {
+                *refusals = 0;
+                answer
+            }
+            Self::Refused(answer) => {
+                *refusals += 1;
+                Some(answer)
+            }
+        }
     }
 }
 
@@ -171,24 +221,24 @@ async fn answer(
     account: AccountId,
     text: &str,
     silent_until: Instant,
-) -> Option<Utf8Bytes> {
+) -> Outcome {
     // Nearly all that is said, and in these words.
     if text == KEEP_ALIVE {
-        return keep_alive(silent_until);
+        return Outcome::Alive(keep_alive(silent_until));
     }
     let message = decode::<ToMaster>(text);
     // What cannot be read counts as well.
     if !matches!(message, Ok(ToMaster::KeepAlive))
         && let Err(failure) = shared.limits.check(account)
     {
-        return Some(refusal(failure));
+        return Outcome::Refused(refusal(failure));
     }
     let message = match message {
         Ok(message) => message,
-        Err(error) => return Some(refused("invalid", &error.to_string())),
+        Err(error) => return Outcome::Refused(refused("invalid", &error.to_string())),
     };
     let failure: Option<Failure> = match message {
-        ToMaster::KeepAlive => return keep_alive(silent_until),
+        ToMaster::KeepAlive => return Outcome::Alive(keep_alive(silent_until)),
         ToMaster::Play { preferences } => match preferences.check() {
             Ok(()) => shared
                 .play(account, preferences, false)
@@ -208,11 +258,11 @@ async fn answer(
         ToMaster::LeaveQueue => shared.leave_queue(account).await.err().map(Into::into),
         ToMaster::LeaveMatch => shared.leave_match(account).await.err().map(Into::into),
         ToMaster::Rejoin => match shared.store.standing(account).await {
-            Ok(standing) => return rejoin(shared, account, &standing),
+            Ok(standing) => return Outcome::Accepted(rejoin(shared, account, &standing)),
             Err(error) => Some(error.into()),
         },
     };
-    failure.map(refusal)
+    Outcome::Accepted(failure.map(refusal))
 }
 
 /// The seat again, or the news that there is none.
@@ -267,6 +317,8 @@ const PROTOCOL: &str = "muse.v1";
 const READ_BUFFER: usize = 1_024;
 /// Time for which nothing is said to a player after something was: with a keep-alive each second, they hear something every three.
 const SILENCE: Duration = Duration::from_millis(2_500);
+/// Refusals without a message that is accepted between them, after which a session ends: a program that goes by the limits never has so many.
+const REFUSALS_MAX: u32 = 256;
 /// Time between two looks whether the token of a session has been revoked, in case the note about it was lost.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Told when a token is void.

@@ -175,10 +175,10 @@ impl Shape {
     }
 }
 
-/// Numbers for words.
+/// Numbers for words, which players choose: in a tree, as no choice makes that slow.
 #[derive(Debug, Default)]
 pub(super) struct Interner {
-    words: FxHashMap<String, u32>,
+    words: BTreeMap<String, u32>,
 }
 
 impl Interner {

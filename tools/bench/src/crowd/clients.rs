@@ -10,6 +10,8 @@ use muse_transport::{Connect, ConnectionId, Endpoint, Event};
 use muse_wire::{Duration, Instant, Machine};
 use serde::{Deserialize, Serialize};
 
+use crate::statistics::quantile;
+
 use super::{
     Counts, MESSAGE_LEN, RELIABLE, UNRELIABLE, config, localhost, server_key, socket_options,
 };
@@ -53,6 +55,8 @@ pub(crate) struct ClientsReport {
     pub(crate) lag_ms_max: f64,
     /// Connections that were interrupted or ended.
     pub(crate) cut: u64,
+    /// Time from sending a message to its echo, in 99 of 100 cases at most.
+    pub(crate) round_trip_ms_p99: f64,
 }
 
 /// Connects, waits for `go`, talks, waits for the last echoes, reports.
@@ -66,11 +70,13 @@ pub(super) fn run(arguments: &ClientsArguments) -> anyhow::Result<()> {
         clients.turn()?;
     }
     clients.report = ClientsReport::default();
+    clients.round_trips.clear();
     clients.talk(arguments, arguments.seconds)?;
     control.done();
     while !control.has_stopped() {
         clients.turn()?;
     }
+    clients.report.round_trip_ms_p99 = quantile(&clients.round_trips, 0.99).unwrap_or_default();
     control.result(&clients.report);
     Ok(())
 }
@@ -83,6 +89,8 @@ struct Clients {
     clock: Clock,
     next_turn: Instant,
     message: Vec<u8>,
+    /// Of each message that came back, in milliseconds.
+    round_trips: Vec<f64>,
     report: ClientsReport,
 }
 
@@ -108,6 +116,7 @@ impl Clients {
             next_turn: clock.now(),
             clock,
             message: Vec::new(),
+            round_trips: Vec::new(),
             report: ClientsReport::default(),
         })
     }
@@ -151,7 +160,9 @@ impl Clients {
                     && (turn + sent % count).is_multiple_of(arguments.reliable_every);
                 let channel = if reliable { RELIABLE } else { UNRELIABLE };
                 let endpoint = &mut self.nodes[node].endpoint;
-                match endpoint.send(now, id, channel, &[7; MESSAGE_LEN]) {
+                let mut message = [7; MESSAGE_LEN];
+                message[..STAMP_LEN].copy_from_slice(&now.as_micros().to_le_bytes());
+                match endpoint.send(now, id, channel, &message) {
                     Ok(_) => self.report.sent.add(channel),
                     Err(_) => self.report.refused += 1,
                 }
@@ -173,7 +184,16 @@ impl Clients {
             driver.receive(now, endpoint)?;
             while let Some(event) = endpoint.poll_event(&mut self.message) {
                 match event {
-                    Event::Message { channel, .. } => self.report.received.add(channel),
+                    Event::Message {
+                        channel, payload, ..
+                    } => {
+                        self.report.received.add(channel);
+                        if let Some(stamp) = payload.first_chunk::<STAMP_LEN>() {
+                            let sent = Instant::from_micros(u64::from_le_bytes(*stamp));
+                            let took = now - sent;
+                            self.round_trips.push(took.as_micros() as f64 / 1e3);
+                        }
+                    }
                     Event::Connected { .. } => self.connected += 1,
                     _ => self.report.cut += 1,
                 }
@@ -198,6 +218,8 @@ impl Clients {
 }
 
 const TURN: Duration = Duration::from_millis(5);
+/// Bytes at the beginning of a message that say when it was sent.
+const STAMP_LEN: usize = 8;
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 /// Attempts under way at a time.
 const CONNECTING_MAX: usize = 100;

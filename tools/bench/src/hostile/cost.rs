@@ -13,10 +13,10 @@ use muse_wire::{Datagram, Duration, Ecn, Instant, Machine};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::muse_role::{RELIABLE, UNRELIABLE, config};
-use muse_program::bars::Bar;
+use muse_program::bars::{Bar, Verdict, settle};
 
 /// Measures every forgery beside its honest counterpart, and judges the ratio.
-pub(super) fn bars() -> anyhow::Result<Vec<Bar>> {
+pub(super) fn bars(verdict: Verdict) -> anyhow::Result<Vec<Bar>> {
     let cases = [
         (
             "fragments",
@@ -42,39 +42,37 @@ pub(super) fn bars() -> anyhow::Result<Vec<Bar>> {
     ];
     let mut bars = Vec::new();
     for (name, forged, honest) in cases {
-        let mut ratios = Vec::with_capacity(ROUNDS);
-        for _ in 0..ROUNDS {
-            let forged = Pair::connect()?.micros_per_packet(forged)?;
-            let honest = Pair::connect()?.micros_per_packet(honest)?;
-            println!("  {name}: {forged:.2} us a packet, {honest:.2} us an honest one");
-            ratios.push(forged / honest);
-        }
-        ratios.sort_by(f64::total_cmp);
-        let name = format!("hostile_cost_{name}");
-        bars.push(Bar::at_most(name, ratios[ROUNDS / 2], RATIO_MAX));
+        bars.extend(settle(verdict, |_| {
+            Ok(vec![median(format!("hostile_cost_{name}"), || {
+                let forged = Pair::connect()?.micros_per_packet(forged)?;
+                let honest = Pair::connect()?.micros_per_packet(honest)?;
+                println!("  {name}: {forged:.2} us a packet, {honest:.2} us an honest one");
+                Ok(forged / honest)
+            })?])
+        })?);
     }
-    bars.push(recovered_acks()?);
+    bars.extend(settle(verdict, |_| Ok(vec![recovered_acks()?]))?);
     Ok(bars)
 }
 
 /// An acknowledgement that calls everything recovered which arrived, beside an honest one of as many runs after losses.
 fn recovered_acks() -> anyhow::Result<Bar> {
-    let mut ratios = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
+    median("hostile_cost_recovered_acks".to_owned(), || {
         let (forged, len) = Pair::connect()?.micros_per_ack(true)?;
         let (honest, honest_len) = Pair::connect()?.micros_per_ack(false)?;
         println!(
             "  recovered_acks: {forged:.2} us a packet of {len} bytes, {honest:.2} us an honest one of {honest_len}"
         );
-        ratios.push(forged / honest);
-    }
+        Ok(forged / honest)
+    })
+}
+
+/// The median of some ratios.
+fn median(name: String, mut ratio: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<Bar> {
+    let ratios = (0..ROUNDS).map(|_| ratio());
+    let mut ratios = ratios.collect::<anyhow::Result<Vec<_>>>()?;
     ratios.sort_by(f64::total_cmp);
-    let ratio = ratios[ROUNDS / 2];
-    Ok(Bar::at_most(
-        "hostile_cost_recovered_acks",
-        ratio,
-        RATIO_MAX,
-    ))
+    Ok(Bar::at_most(name, ratios[ROUNDS / 2], RATIO_MAX).timed())
 }
 
 /// A packet of the peer.

@@ -35,6 +35,8 @@ pub(crate) enum HttpAttack {
     StrangersFrames,
     /// Frames of players who have signed in: keep-alives, nonsense, pings and what is not text.
     PlayersFrames,
+    /// Requests of players who have signed in, and never read an answer.
+    PlayersUnread,
     /// Frames at the port for browsers: datagrams of nobody's connection.
     BrowsersFrames,
 }
@@ -116,7 +118,10 @@ impl Attacker {
     /// Signs in for every connection, if the attack needs that; a token for each, or nothing.
     async fn prepare(&self, connections: usize) -> anyhow::Result<Vec<String>> {
         let mut tokens = vec![String::new(); connections];
-        if self.attack == HttpAttack::PlayersFrames {
+        if matches!(
+            self.attack,
+            HttpAttack::PlayersFrames | HttpAttack::PlayersUnread
+        ) {
             for (number, token) in tokens.iter_mut().enumerate() {
                 let device = format!("attacker {number}");
                 *token = self.reach.guest(Ipv4Addr::LOCALHOST, &device).await?;
@@ -160,10 +165,15 @@ impl Attacker {
                 self.reach.send(&mut stream, &frames()).await?;
                 self.await_end(&mut stream).await
             }
-            HttpAttack::PlayersFrames => {
-                let headers =
-                    format!("Authorization: Bearer {token}\r\nSec-WebSocket-Protocol: muse.v1\r\n");
-                self.flood(&upgrade("/v1/push", &headers), &frames()).await
+            HttpAttack::PlayersFrames => self.flood(&push(token), &frames()).await,
+            HttpAttack::PlayersUnread => {
+                let mut stream = self.reach.open(home).await?;
+                self.reach.send(&mut stream, push(token).as_bytes()).await?;
+                let rejoin = frame(0x81, br#"{"type":"rejoin"}"#);
+                loop {
+                    self.reach.send(&mut stream, &rejoin).await?;
+                    tokio::time::sleep(self.pause).await;
+                }
             }
             HttpAttack::BrowsersFrames => {
                 let datagram = frame(0x82, &[0xC3; 1_100]);
@@ -216,6 +226,12 @@ impl Attacker {
         while stream.read(&mut answer).await? > 0 {}
         Ok(())
     }
+}
+
+/// Asks for the WebSocket of a player.
+fn push(token: &str) -> String {
+    let headers = format!("Authorization: Bearer {token}\r\nSec-WebSocket-Protocol: muse.v1\r\n");
+    upgrade("/v1/push", &headers)
 }
 
 /// Asks for a WebSocket.

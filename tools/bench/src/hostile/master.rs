@@ -4,17 +4,20 @@
 //! long a player waits for the attackers' own work.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
+use futures_util::future::try_join_all;
+use muse_master::store::{SqlStore, Store};
 use serde::Serialize;
 
 use super::http::{HttpAttack, HttpReport};
 use super::sign_ins::SignInReport;
 use crate::isolation::Surroundings;
 use crate::role::{Programs, Role};
-use muse_program::bars::{Bar, settle};
+use muse_program::bars::{Bar, Verdict, settle};
 
 /// The way in which players sign in while an attack runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -53,7 +56,7 @@ impl Plan {
     }
 }
 
-static PLANS: [Plan; 10] = [
+static PLANS: [Plan; 11] = [
     Plan::new("silent", HttpAttack::Silent, 400, 100, SignIn::Guests),
     Plan::new(
         "half_requests",
@@ -75,6 +78,13 @@ static PLANS: [Plan; 10] = [
         HttpAttack::PlayersFrames,
         50,
         20,
+        SignIn::Guests,
+    ),
+    Plan::new(
+        "players_unread",
+        HttpAttack::PlayersUnread,
+        50,
+        5,
         SignIn::Guests,
     ),
     Plan::new(
@@ -125,7 +135,11 @@ struct Run {
 }
 
 /// Runs every attack against a master of its own, with its default limits, and judges sign-ins, memory and CPU time.
-pub(super) fn bars(surroundings: Surroundings, seconds: u64) -> anyhow::Result<Vec<Bar>> {
+pub(super) fn bars(
+    verdict: Verdict,
+    surroundings: Surroundings,
+    seconds: u64,
+) -> anyhow::Result<Vec<Bar>> {
     let mut bars = Vec::new();
     for sign_in in [SignIn::Guests, SignIn::Passwords, SignIn::GuestsOverTls] {
         let calm = || -> anyhow::Result<Run> {
@@ -135,7 +149,7 @@ pub(super) fn bars(surroundings: Surroundings, seconds: u64) -> anyhow::Result<V
         };
         let mut quiet = calm()?;
         for plan in PLANS.iter().filter(|plan| plan.sign_in == sign_in) {
-            bars.extend(settle(|again| {
+            bars.extend(settle(verdict, |again| {
                 if again {
                     quiet = calm()?;
                 }
@@ -166,6 +180,9 @@ fn measure(
     }
     let mut programs = Programs::new(surroundings);
     let (database, port) = (path("muse.db"), two_free_ports()?);
+    if plan.is_some_and(|plan| plan.attack == HttpAttack::Rankings) {
+        make_accounts(&database)?;
+    }
     let line = format!(
         "master --listen 127.0.0.1:{port} --database {database} --matches-max 0 --warm 0 {tls}"
     );
@@ -211,6 +228,22 @@ fn measure(
         seconds,
         players,
         attackers: attackers.unwrap_or_default(),
+    })
+}
+
+/// Makes accounts in a new database, so that a ranking has lines to read.
+fn make_accounts(database: &str) -> anyhow::Result<()> {
+    let store = SqlStore::sqlite(Path::new(database))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let now = muse_wire::Instant::ZERO;
+    runtime.block_on(async {
+        for some in 0..ACCOUNTS / ACCOUNTS_AT_ONCE {
+            let numbers = some * ACCOUNTS_AT_ONCE..(some + 1) * ACCOUNTS_AT_ONCE;
+            let guests =
+                numbers.map(|number| store.guest(format!("a device, number {number}"), now));
+            try_join_all(guests).await?;
+        }
+        Ok(())
     })
 }
 
@@ -262,8 +295,8 @@ fn judge(plan: &Plan, run: &Run, quiet: &Run) -> Vec<Bar> {
     let open = plan.connections.min(CONNECTIONS_PER_ADDRESS) as f64;
     let limit = run.attackers.bytes as f64 / 1e3 + open * CONNECTION_KILOBYTES + lane;
     vec![
-        Bar::at_most(name("sign_in_ms_p99"), run.players.ms_p99, 500.0),
-        Bar::at_most(name("cpu_per_byte_ratio"), hostile / honest, 4.0),
+        Bar::at_most(name("sign_in_ms_p99"), run.players.ms_p99, 500.0).timed(),
+        Bar::at_most(name("cpu_per_byte_ratio"), hostile / honest, 4.0).timed(),
         Bar::at_most(name("memory_kilobytes"), held / 1e3, limit),
     ]
 }
@@ -284,6 +317,9 @@ const PRIORITY: u8 = 20;
 /// Connections of one address that a master keeps by default, and memory that each may take: a header that is not complete, and TLS.
 const CONNECTIONS_PER_ADDRESS: u64 = 256;
 const CONNECTION_KILOBYTES: f64 = 64.0;
+/// Accounts in the database of which rankings are asked for.
+const ACCOUNTS: u64 = 20_000;
+const ACCOUNTS_AT_ONCE: u64 = 1_000;
 /// Memory of one password that is hashed; one address has one of two lanes.
 const HASH_KILOBYTES: f64 = 20_000.0;
 const START_MAX: Duration = Duration::from_secs(20);

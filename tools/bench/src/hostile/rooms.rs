@@ -14,7 +14,7 @@ use super::attacker::AttackReport;
 use crate::isolation::Surroundings;
 use crate::relay::v2::LoadReport;
 use crate::role::{Programs, Role};
-use muse_program::bars::{Bar, settle};
+use muse_program::bars::{Bar, Verdict, settle};
 
 /// An attack on a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -156,6 +156,7 @@ struct Run {
 
 /// Runs every attack against a relay of its own, and judges what the players in other rooms notice.
 pub(super) fn bars(
+    verdict: Verdict,
     surroundings: Surroundings,
     seconds: u64,
     rate: u64,
@@ -175,7 +176,7 @@ pub(super) fn bars(
             RoomAttack::Joins => GUESTS_KILOBYTES,
             RoomAttack::FalseCookies => 0.0,
         };
-        bars.extend(settle(|again| {
+        bars.extend(settle(verdict, |again| {
             if again {
                 quiet = calm()?;
             }
@@ -255,10 +256,10 @@ fn judge(name: &str, run: &Run, quiet: &Run, state: f64) -> Vec<Bar> {
     let limit = run.attacker.sent_bytes as f64 / 1e3 + MEMORY_KILOBYTES + state;
     let delivered = run.load.arrived_percent();
     vec![
-        Bar::at_most(name("p99_ratio"), ratio, 2.0),
+        Bar::at_most(name("p99_ratio"), ratio, 2.0).timed(),
         // Datagrams: what is reliable is so between the players, who send again.
         Bar::at_least(name("delivered_percent"), delivered, 99.0),
-        Bar::at_most(name("cpu_per_byte_ratio"), hostile / honest, 4.0),
+        Bar::at_most(name("cpu_per_byte_ratio"), hostile / honest, 4.0).timed(),
         Bar::at_most(name("memory_kilobytes"), held, limit),
     ]
 }

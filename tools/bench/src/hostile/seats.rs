@@ -205,11 +205,11 @@ pub(super) fn bars(surroundings: Surroundings, seconds: u64) -> anyhow::Result<V
     let back = 100.0 * run.players.returned as f64 / run.players.left.max(1) as f64;
     let (reliable, back_ms) = (run.players.reliable_percent(), run.players.return_ms_p99);
     Ok(vec![
-        Bar::at_most(name("p99_ratio"), ratio, 2.0),
+        Bar::at_most(name("p99_ratio"), ratio, 2.0).timed(),
         Bar::at_least(name("reliable_percent"), reliable, 100.0),
         Bar::at_least(name("came_back_percent"), back, 100.0),
-        Bar::at_most(name("come_back_ms_p99"), back_ms, 500.0),
-        Bar::at_most(name("cpu_per_handshake_ratio"), hostile / honest, 4.0),
+        Bar::at_most(name("come_back_ms_p99"), back_ms, 500.0).timed(),
+        Bar::at_most(name("cpu_per_handshake_ratio"), hostile / honest, 4.0).timed(),
         Bar::at_most(name("memory_kilobytes"), held, limit + MEMORY_KILOBYTES),
     ])
 }

@@ -15,7 +15,7 @@ use super::quic::QuicAttack;
 use super::seats::SeatReport;
 use crate::isolation::Surroundings;
 use crate::role::{Programs, Role};
-use muse_program::bars::{Bar, settle};
+use muse_program::bars::{Bar, Verdict, settle};
 
 /// An attack at a stated rate.
 #[derive(Clone, Copy)]
@@ -52,7 +52,11 @@ struct Run {
 }
 
 /// Runs every attack against a server of its own, and judges players and browsers beside it.
-pub(super) fn bars(surroundings: Surroundings, seconds: u64) -> anyhow::Result<Vec<Bar>> {
+pub(super) fn bars(
+    verdict: Verdict,
+    surroundings: Surroundings,
+    seconds: u64,
+) -> anyhow::Result<Vec<Bar>> {
     let calm = || -> anyhow::Result<Run> {
         let quiet = measure(surroundings, None, seconds)?;
         print("no attack", &quiet);
@@ -61,7 +65,7 @@ pub(super) fn bars(surroundings: Surroundings, seconds: u64) -> anyhow::Result<V
     let mut quiet = calm()?;
     let mut bars = Vec::new();
     for (name, attack) in ATTACKS {
-        bars.extend(settle(|again| {
+        bars.extend(settle(verdict, |again| {
             if again {
                 quiet = calm()?;
             }
@@ -168,15 +172,16 @@ fn judge(name: &str, run: &Run, quiet: &Run) -> Vec<Bar> {
     let browsers = &run.browsers;
     let reliable = run.players.reliable_percent();
     vec![
-        Bar::at_most(name("p99_ratio"), ratio, 2.0),
+        Bar::at_most(name("p99_ratio"), ratio, 2.0).timed(),
         Bar::at_least(name("reliable_percent"), reliable, 100.0),
         Bar::at_most(
             name("webtransport_ms_p99"),
             browsers.transport_ms_p99,
             500.0,
-        ),
-        Bar::at_most(name("websocket_ms_p99"), browsers.socket_ms_p99, 500.0),
-        Bar::at_most(name("cpu_per_byte_ratio"), hostile / honest, 4.0),
+        )
+        .timed(),
+        Bar::at_most(name("websocket_ms_p99"), browsers.socket_ms_p99, 500.0).timed(),
+        Bar::at_most(name("cpu_per_byte_ratio"), hostile / honest, 4.0).timed(),
         Bar::at_most(name("memory_kilobytes"), held / 1e3, limit),
     ]
 }

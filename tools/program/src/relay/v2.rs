@@ -166,6 +166,9 @@ pub struct WebArguments {
     /// Most browsers at a time from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", requires = "web", default_value_t = 64)]
     web_sessions_per_ip: usize,
+    /// Most browsers at a time from one network (IPv4: /24, IPv6: /48).
+    #[arg(long, value_name = "N", requires = "web", default_value_t = 256)]
+    web_sessions_per_prefix: usize,
 }
 
 impl WebArguments {
@@ -179,7 +182,8 @@ impl WebArguments {
             .for_relay()
             .transport_port(self.web_transport_port)
             .sessions_max(self.web_sessions)
-            .sessions_per_address(self.web_sessions_per_ip);
+            .sessions_per_address(self.web_sessions_per_ip)
+            .sessions_per_prefix(self.web_sessions_per_prefix);
         if let (Some(chain), Some(key)) = (&self.web_certificate, &self.web_key) {
             options = options.certificate(chain, key);
         }

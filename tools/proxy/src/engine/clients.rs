@@ -1,11 +1,11 @@
 //! Clients by address: each with a socket towards the server, bounded in number, forgotten when silent.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use mio::{Registry, Token};
 use muse_netem::Counters;
 use muse_wire::{Duration, Instant};
-use rustc_hash::FxHashMap;
 
 use super::super::flights::Id;
 use super::super::port::Port;
@@ -31,7 +31,7 @@ pub(super) struct Client {
 pub(super) struct Clients {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_address: FxHashMap<SocketAddr, u32>,
+    by_address: BTreeMap<SocketAddr, u32>,
     max: usize,
     /// Number of clients so far.
     pub(super) seen: u64,
@@ -49,7 +49,7 @@ impl Clients {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            by_address: FxHashMap::default(),
+            by_address: BTreeMap::new(),
             max,
             seen: 0,
             past: Default::default(),

@@ -14,6 +14,7 @@ pub struct WebOptions {
     pub(super) origins: Vec<String>,
     pub(super) sessions_max: usize,
     pub(super) sessions_per_address: usize,
+    pub(super) sessions_per_prefix: usize,
     /// Longest datagram, either way.
     pub(super) datagram_max: usize,
 }
@@ -29,6 +30,7 @@ impl WebOptions {
             origins: Vec::new(),
             sessions_max: 1_024,
             sessions_per_address: 64,
+            sessions_per_prefix: 256,
             datagram_max: DATAGRAM_MAX,
         }
     }
@@ -72,4 +74,7 @@ muse_wire::setters! { WebOptions:
 
     /// Sessions at once from one IPv4 address or IPv6 /64. Default: 64; players behind one router share it.
     sessions_per_address: usize,
+
+    /// Sessions at once from one IPv4 /24 or IPv6 /48, which one customer may have all of. Default: 256, and never less than those of one address.
+    sessions_per_prefix: usize,
 }

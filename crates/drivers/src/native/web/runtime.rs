@@ -15,7 +15,7 @@ use wtransport::endpoint::endpoint_side;
 use wtransport::{Endpoint, Identity};
 
 use super::certificate;
-use super::doors::Doors;
+use super::doors::{Doors, Limits};
 use super::options::WebOptions;
 use super::port::Harbour;
 use super::shared::{FromWeb, Shared};
@@ -48,7 +48,13 @@ pub(super) fn run(
         }
     };
     runtime.block_on(async {
-        let doors = Doors::new(options.sessions_max, options.sessions_per_address);
+        let doors = Doors::new(Limits {
+            all: options.sessions_max,
+            per_address: options.sessions_per_address,
+            per_prefix: options
+                .sessions_per_prefix
+                .max(options.sessions_per_address),
+        });
         match open(&options, &shared).await {
             Ok(open) => {
                 let _ = bound.send(Ok(Bound {
