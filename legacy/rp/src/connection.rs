@@ -106,7 +106,7 @@ impl Connection {
             partial_address: None,
             is_ready: [false; 2],
             halves: [None, None],
-            ping: Ping::new(now, options.ping_interval, options.time_out),
+            ping: Ping::new(now, options),
             early: VecDeque::new(),
         };
         connection.send_init1(options, effects);
@@ -142,7 +142,7 @@ impl Connection {
             partial_address: None,
             is_ready: [false; 2],
             halves: [Some(reliable), None],
-            ping: Ping::new(now, options.ping_interval, options.time_out),
+            ping: Ping::new(now, options),
             early: VecDeque::new(),
         }
     }
@@ -512,7 +512,7 @@ impl Connection {
 
     fn open(&mut self, now: Instant, options: &HostOptions, effects: &mut Effects) {
         self.phase = Phase::Open;
-        self.ping = Ping::new(now, options.ping_interval, options.time_out);
+        self.ping = Ping::new(now, options);
         let connection = self.id;
         effects.events.push_back(Event::Connected { connection });
         effects

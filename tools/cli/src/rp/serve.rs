@@ -44,6 +44,9 @@ pub(super) struct Arguments {
     /// Time between pings, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     ping_ms: u64,
+    /// Time before a ping is answered, in milliseconds. The original needs some; with 0 at both ends the round trip is that of the path.
+    #[arg(long, value_name = "MS", default_value_t = 25, value_parser = value_parser!(u64).range(0..=3_600_000))]
+    ping_answer_ms: u64,
     /// Time after which a client that does not answer pings is disconnected, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     time_out_ms: u64,
@@ -57,6 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .percent(arguments.percent)
         .connections_max(arguments.connections)
         .ping_interval(Duration::from_millis(arguments.ping_ms))
+        .ping_answer_delay(Duration::from_millis(arguments.ping_answer_ms))
         .time_out(Duration::from_millis(arguments.time_out_ms));
     let ports = [arguments.reliable_port, arguments.partial_port];
     let mut sockets = Sockets::bind(arguments.listen, ports, options)?;
