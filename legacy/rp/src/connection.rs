@@ -377,16 +377,19 @@ impl Connection {
         options: &HostOptions,
         effects: &mut Effects,
     ) -> Option<Over> {
+        let mut is_stalled = false;
         for half in self.halves.iter_mut().flatten() {
             half.sender.handle_timeout(now);
-            if half.sender.timeouts_in_a_row() > options.resends_max {
-                return Some(match self.phase {
-                    Phase::Open | Phase::Offered => Over::End(EndReason::Unacknowledged),
-                    _ => Over::Fail(FailReason::Unanswered),
-                });
-            }
+            let since = half.sender.stalled_since();
+            // Short timers use up their repetitions long before the time that a path may be cut.
+            is_stalled |= half.sender.timeouts_in_a_row() > options.resends_max
+                && since.is_some_and(|since| now - since >= options.time_out);
         }
         if self.phase == Phase::Open {
+            // A peer that is silent altogether is left to the pings.
+            if is_stalled && self.ping.is_answered() {
+                return Some(Over::End(EndReason::Unacknowledged));
+            }
             return self.handle_ping_timeout(now, effects);
         }
         if now < self.deadline {

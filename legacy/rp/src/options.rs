@@ -78,7 +78,7 @@ muse_wire::setters! { HostOptions:
     connections_max: usize,
 
     /// Sets how long a peer may leave pings unanswered before it is expelled, in whole ping intervals, and how long a half-open
-    /// connection is kept. Default 10 s. At 10 % loss each way a peer is expelled wrongly once in 10 million
+    /// connection is kept. No connection ends earlier for messages that are not acknowledged. Default 10 s. At 10 % loss each way a peer is expelled wrongly once in 10 million
     /// intervals; at half the time, once in 4,000.
     time_out: Duration,
 
@@ -112,8 +112,8 @@ muse_wire::setters! { HostOptions:
     /// much to each step of the handshake; none is right where nobody uses the original.
     ack_delay: Duration,
 
-    /// Sets how often one message is sent again by the timer before the connection is given up. Default 250: with the shortest timer
-    /// that is 5 s, within which the path may be cut.
+    /// Sets how often one message is sent again by the timer, at least, before a connection whose peer still answers pings is given
+    /// up, which is not before [`time_out`](Self::time_out) either. Default 250: with the shortest timer that is 5 s.
     resends_max: u32,
 
     /// Most messages that wait or are under way, per channel of a connection; further ones are refused. Default 16,384, which

@@ -115,6 +115,11 @@ impl Ping {
         }))
     }
 
+    /// True if the last ping that was given its time has been answered.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.unanswered == 0
+    }
+
     /// An answer whose time has come.
     pub(crate) fn poll_answer(&mut self, now: Instant) -> Option<Packet<'static>> {
         self.answers.front().filter(|answer| answer.at <= now)?;

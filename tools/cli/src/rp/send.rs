@@ -48,6 +48,9 @@ pub(super) struct Arguments {
     /// Time before a ping is answered, in milliseconds. The original needs some; with 0 at both ends the round trip is that of the path.
     #[arg(long, value_name = "MS", default_value_t = 25, value_parser = value_parser!(u64).range(0..=3_600_000))]
     ping_answer_ms: u64,
+    /// Time after which a server that does not answer pings is given up, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1_000..=3_600_000))]
+    time_out_ms: u64,
     /// Time-out of each of five attempts to connect, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     connect_ms: u64,
@@ -70,6 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let connect = Duration::from_millis(arguments.connect_ms);
     let options = HostOptions::default()
         .connect_timeout(connect, CONNECT_TRIES)
+        .time_out(Duration::from_millis(arguments.time_out_ms))
         .ping_answer_delay(Duration::from_millis(arguments.ping_answer_ms));
     let mut sockets = Sockets::bind(any, [0, 0], options)?;
     let now = sockets.now();

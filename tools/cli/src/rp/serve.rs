@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     /// Time before a ping is answered, in milliseconds. The original needs some; with 0 at both ends the round trip is that of the path.
     #[arg(long, value_name = "MS", default_value_t = 25, value_parser = value_parser!(u64).range(0..=3_600_000))]
     ping_answer_ms: u64,
-    /// Time after which a client that does not answer pings is disconnected, in milliseconds.
+    /// Time after which a client that does not answer pings is disconnected, and before which none is, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     time_out_ms: u64,
 }
