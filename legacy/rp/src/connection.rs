@@ -213,16 +213,12 @@ impl Connection {
         options: &HostOptions,
         effects: &mut Effects,
     ) {
-        let Side::Server { init1, init3, .. } = &mut self.side else {
+        let Side::Server { init3, .. } = &mut self.side else {
             return;
         };
         *init3 = Some(packet.sequence);
-        let offer_sequence = init1.1.wrapping_add(1);
+        self.settle_offer(now);
         if let Some(reliable) = &mut self.halves[Channel::Reliable.index()] {
-            // It has the offer, whether or not its acknowledgement came.
-            if reliable.sender.acked() != offer_sequence {
-                reliable.sender.handle_ack(now, offer_sequence);
-            }
             reliable.sender.set_interval(options.initial_timer);
         }
         let mut sender = Sender::new(options.window, packet.ack, options.initial_timer);
@@ -235,6 +231,26 @@ impl Connection {
         });
         self.partial_address = Some(from);
         self.open(now, options, effects);
+    }
+
+    /// Server: INIT3 arrived and there is no room. The client hears of it each time, for END is sent once and may be lost; the offer
+    /// stays, in case that somebody leaves meanwhile.
+    pub(crate) fn refuse(&mut self, now: Instant, effects: &mut Effects) {
+        self.settle_offer(now);
+        self.send_end(effects);
+    }
+
+    /// Server: the client has the offer, whether or not its acknowledgement came. A repetition could stop the original.
+    fn settle_offer(&mut self, now: Instant) {
+        let Side::Server { init1, .. } = self.side else {
+            return;
+        };
+        let offer_sequence = init1.1.wrapping_add(1);
+        if let Some(reliable) = &mut self.halves[Channel::Reliable.index()]
+            && reliable.sender.acked() != offer_sequence
+        {
+            reliable.sender.handle_ack(now, offer_sequence);
+        }
     }
 
     /// Client: INIT4 arrived. Says whether the connection has opened by it.
@@ -403,6 +419,7 @@ impl Connection {
                 None
             }
             Phase::Offered => Some(Over::End(EndReason::TimedOut)),
+            Phase::Joining => Some(Over::Fail(FailReason::NotAdmitted)),
             _ => Some(Over::Fail(FailReason::Unanswered)),
         }
     }

@@ -404,7 +404,10 @@ impl Host {
         };
         if self.accepted >= self.options.connections_max {
             self.effects.stats.refused += 1;
-            return;
+            if let Some(caller) = self.connections.get_mut(&id) {
+                caller.refuse(now, &mut self.effects);
+            }
+            return self.touch(id);
         }
         let caller = self
             .connections

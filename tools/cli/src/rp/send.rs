@@ -106,7 +106,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     session.handle_events()?;
     match session.ended {
         Some(reason) if reason != EndReason::ByUs => bail!(
-            "the connection ended ({reason:?}) after {} of {} messages were queued",
+            "the connection ended ({reason}) after {} of {} messages were queued",
             session.sent,
             arguments.count
         ),
@@ -143,7 +143,7 @@ impl Session {
                     events::disconnected()?;
                 }
                 Event::ConnectFailed { reason, .. } => {
-                    bail!("cannot connect to {}: {reason:?}", self.server)
+                    bail!("cannot connect to {}: {reason}", self.server)
                 }
                 other => tracing::debug!(?other, "event"),
             }
