@@ -1,5 +1,7 @@
 //! One connection: handshake, two channels, pings. The host keeps addresses and finds the connection.
 
+mod joins;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -14,6 +16,7 @@ use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::stats::{ChannelStats, ConnectionStats};
 use crate::{HostOptions, SendError};
+use joins::{Again, Join, Joins};
 
 /// One connection, seen from either side.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct Connection {
     /// For each channel, true if the host has it in its queue of those that may send.
     pub(crate) is_ready: [bool; 2],
     halves: [Option<ChannelState>; 2],
+    /// Server: the INIT3s that arrived.
+    joins: Option<Joins>,
     ping: Ping,
     /// Messages that arrived before the connection was open.
     early: VecDeque<Message>,
@@ -42,8 +47,6 @@ pub(crate) enum Side {
     Server {
         /// Sequence and ack of INIT1.
         init1: (u32, u32),
-        /// Sequence of INIT3.
-        init3: Option<u32>,
         /// The channel offered by INIT2.
         offer: ChannelInfo,
     },
@@ -106,6 +109,7 @@ impl Connection {
             partial_address: None,
             is_ready: [false; 2],
             halves: [None, None],
+            joins: None,
             ping: Ping::new(now, options),
             early: VecDeque::new(),
         };
@@ -131,17 +135,14 @@ impl Connection {
         };
         Self {
             id,
-            side: Side::Server {
-                init1,
-                init3: None,
-                offer,
-            },
+            side: Side::Server { init1, offer },
             phase: Phase::Offered,
             deadline: now + options.time_out,
             reliable_address: client,
             partial_address: None,
             is_ready: [false; 2],
             halves: [Some(reliable), None],
+            joins: None,
             ping: Ping::new(now, options),
             early: VecDeque::new(),
         }
@@ -213,24 +214,58 @@ impl Connection {
         options: &HostOptions,
         effects: &mut Effects,
     ) {
-        let Side::Server { init3, .. } = &mut self.side else {
-            return;
-        };
-        *init3 = Some(packet.sequence);
         self.settle_offer(now);
         if let Some(reliable) = &mut self.halves[Channel::Reliable.index()] {
             reliable.sender.set_interval(options.initial_timer);
         }
-        let mut sender = Sender::new(options.window, packet.ack, options.initial_timer);
+        let join = Join::of(packet);
+        let mut sender = Sender::new(options.window, join.ack, options.initial_timer);
         sender.queue(Flags::INIT, 0, Vec::new());
         // It acknowledges INIT3, so it waits like an acknowledgement.
         sender.hold(now + options.ack_delay * HANDSHAKE_DELAYS);
         self.halves[Channel::Partial.index()] = Some(ChannelState {
             sender,
-            receiver: Receiver::partial(promise, packet.sequence),
+            receiver: Receiver::partial(promise, join.sequence),
         });
+        self.joins = Some(Joins::new(join));
         self.partial_address = Some(from);
         self.open(now, options, effects);
+    }
+
+    /// Server: INIT3 arrived again, perhaps with other numbers. False if it belongs to another connection.
+    pub(crate) fn handle_init3_again(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        promise: Promise,
+        effects: &mut Effects,
+    ) -> bool {
+        let (Side::Server { offer, .. }, Some(joins)) = (self.side, &mut self.joins) else {
+            return false;
+        };
+        let Ok(info) = ChannelInfo::parse(packet.payload) else {
+            return false;
+        };
+        if info.id != offer.id {
+            return false;
+        }
+        let join = Join::of(packet);
+        match joins.receive(join) {
+            Again::Current => self.acknowledge(now, Channel::Partial, effects),
+            Again::New => {
+                if let Some(partial) = &mut self.halves[Channel::Partial.index()] {
+                    partial.sender.renumber(join.ack);
+                    partial.receiver = Receiver::partial(promise, join.sequence);
+                }
+            }
+            Again::Other => {
+                if let Some(to) = self.partial_address {
+                    effects.send(Channel::Partial, to, &join.init4());
+                }
+            }
+            Again::Ignored => effects.stats.unexpected += 1,
+        }
+        true
     }
 
     /// Server: INIT3 arrived and there is no room. The client hears of it each time, for END is sent once and may be lost; the offer
@@ -330,11 +365,24 @@ impl Connection {
         now: Instant,
         channel: Channel,
         ack: u32,
+        promise: Promise,
         effects: &mut Effects,
     ) {
-        match &mut self.halves[channel.index()] {
-            Some(half) => half.sender.handle_ack(now, ack),
-            None => effects.stats.unexpected += 1,
+        let Some(half) = &mut self.halves[channel.index()] else {
+            effects.stats.unexpected += 1;
+            return;
+        };
+        let joins = self.joins.as_mut();
+        let joins = joins.filter(|_| channel == Channel::Partial);
+        match joins.and_then(|joins| joins.handle_ack(ack)) {
+            None => half.sender.handle_ack(now, ack),
+            Some(settled) => {
+                half.sender.drop_init();
+                half.sender.renumber(settled.acked);
+                if !settled.is_current {
+                    half.receiver = Receiver::partial(promise, settled.join.sequence);
+                }
+            }
         }
     }
 

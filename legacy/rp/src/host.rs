@@ -327,7 +327,9 @@ impl Host {
             Meaning::Ping if packet.payload.is_empty() => effects.stats.malformed += 1,
             Meaning::Ping if channel == Channel::Partial => effects.stats.unexpected += 1,
             Meaning::Ping => connection.handle_ping(now, packet, effects),
-            Meaning::Ack => connection.handle_ack(now, channel, packet.ack, effects),
+            Meaning::Ack => {
+                connection.handle_ack(now, channel, packet.ack, self.promise, effects);
+            }
             Meaning::Data | Meaning::Init => connection.handle_data(now, channel, packet, effects),
         }
         self.touch(id);
@@ -378,15 +380,17 @@ impl Host {
         if let Some(id) = known
             && let Some(connection) = self.connections.get_mut(&id)
         {
+            let effects = &mut self.effects;
             match connection.side {
                 Side::Client(_) => {
-                    connection.handle_init4(now, packet, &self.options, &mut self.effects);
+                    connection.handle_init4(now, packet, &self.options, effects);
                     return self.touch(id);
                 }
-                Side::Server { init3, .. } if init3 == Some(packet.sequence) => {
-                    return connection.acknowledge(now, Channel::Partial, &mut self.effects);
+                Side::Server { .. } => {
+                    if connection.handle_init3_again(now, packet, self.promise, effects) {
+                        return self.touch(id);
+                    }
                 }
-                Side::Server { .. } => (),
             }
         }
         let Ok(info) = ChannelInfo::parse(packet.payload) else {

@@ -170,6 +170,26 @@ impl Sender {
         }
     }
 
+    /// Starts over after another number, as if nothing had been sent: what was under way goes out again, with new numbers.
+    pub(crate) fn renumber(&mut self, acked: u32) {
+        self.acked = acked;
+        while let Some(message) = self.in_flight.pop_back() {
+            self.waiting.push_front(message);
+        }
+        self.duplicates = 0;
+        self.timeouts = 0;
+        self.resend = false;
+        self.timer = None;
+        self.stalled_since = None;
+    }
+
+    /// Forgets INITs that are not acknowledged.
+    pub(crate) fn drop_init(&mut self) {
+        for queue in [&mut self.in_flight, &mut self.waiting] {
+            queue.retain(|message| message.flags != Flags::INIT);
+        }
+    }
+
     /// Sets how long to wait for an acknowledgement, from the next time that the timer is started.
     pub fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
