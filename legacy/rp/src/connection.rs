@@ -61,6 +61,19 @@ pub(crate) struct Numbers {
     pub(crate) partial_ack: u32,
 }
 
+impl Numbers {
+    /// Sequence and ack of INIT1.
+    pub(crate) fn reliable(self) -> (u32, u32) {
+        (self.reliable_sequence, self.reliable_ack)
+    }
+
+    /// True if it is the answer to INIT3.
+    pub(crate) fn is_init4(self, packet: &Packet<'_>) -> bool {
+        packet.sequence == self.partial_ack.wrapping_add(1)
+            && packet.ack == self.partial_sequence.wrapping_add(1)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Client: INIT1 is out.
@@ -299,9 +312,7 @@ impl Connection {
         let Side::Client(numbers) = self.side else {
             return false;
         };
-        if packet.sequence != numbers.partial_ack.wrapping_add(1)
-            || packet.ack != numbers.partial_sequence.wrapping_add(1)
-        {
+        if !numbers.is_init4(packet) {
             effects.stats.unexpected += 1;
             return false;
         }
@@ -517,6 +528,13 @@ impl Connection {
 
     pub(crate) fn is_open(&self) -> bool {
         self.phase == Phase::Open
+    }
+
+    /// Gives it the id by which the application knows it.
+    pub(crate) fn rename(&mut self, id: ConnectionId) {
+        self.id = id;
+        // The queues know it by the other one.
+        self.is_ready = [false; 2];
     }
 
     pub(crate) fn is_calling(&self) -> bool {
