@@ -23,7 +23,8 @@ use schedule::Schedule;
 /// [`connect`](Self::connect).
 ///
 /// The program around it has two UDP sockets, one per [`Channel`], and runs each with the machine that
-/// [`socket`](Self::socket) gives: datagrams in, time-outs, datagrams out (see [`Machine`]). Then it looks at
+/// [`socket`](Self::socket) gives: datagrams in, time-outs, datagrams out (see [`Machine`]); `HostDriver` of `muse-rp-driver` does
+/// that. Then it looks at
 /// [`poll_event`](Self::poll_event), or at [`dispatch`](Self::dispatch) if messages have handlers. The crate's front page has an
 /// example.
 ///
