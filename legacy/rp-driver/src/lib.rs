@@ -1,7 +1,7 @@
 //! The two UDP sockets of a MUSE-RP host, run from a game loop.
 //!
 //! A [`Host`] of `muse-rp` has no IO: [`HostDriver`] gives it its sockets, one for each channel, a clock and a seed that nobody can
-//! guess. `muse rp serve` and `muse rp send` are programs around it.
+//! guess. `muse rp serve` and `muse rp send` are programs around it, and the example `hunt` is a game.
 //!
 //! ```
 //! use muse_rp::{Channel, Event, HostOptions};
