@@ -136,11 +136,15 @@ def send_against_server(loss, seed, channel):
         check(server.run(lambda: server.connected, 30), "connects")
         for number in range(20):
             server.send(rp.RELIABLE, 9, number.to_bytes(4, "little"))
+        for number in range(COUNT):
+            server.send(rp.PARTIAL, 10, number.to_bytes(4, "little"))
         check(server.run(lambda: sender.poll() is not None, 60), "ends by itself")
         output, errors = sender.communicate()
         check(sender.returncode == 0, (output[-300:], errors))
         check(output.startswith("connected\n") and output.endswith("disconnected\n"), output[-300:])
         check(numbers([data for _, kind, _, data in lines(output) if kind == 9]) == list(range(20)), "from the server")
+        # Step 4 is the first slot of the client's first window.
+        check_partial(numbers([data for _, kind, _, data in lines(output) if kind == 10]), 1)
         seen = numbers([payload for _, _, kind, payload in server.received if kind == 77])
         check(all(len(payload) == 64 for _, _, _, payload in server.received), "the size")
         if channel == "reliable":

@@ -1,5 +1,7 @@
 //! One connection: handshake, two channels, pings. The host keeps addresses and finds the connection.
 
+mod joins;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -14,6 +16,7 @@ use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::stats::{ChannelStats, ConnectionStats};
 use crate::{HostOptions, SendError};
+use joins::{Again, Join, Joins};
 
 /// One connection, seen from either side.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub(crate) struct Connection {
     /// For each channel, true if the host has it in its queue of those that may send.
     pub(crate) is_ready: [bool; 2],
     halves: [Option<ChannelState>; 2],
+    /// Server: the INIT3s that arrived.
+    joins: Option<Joins>,
     ping: Ping,
     /// Messages that arrived before the connection was open.
     early: VecDeque<Message>,
@@ -42,8 +47,6 @@ pub(crate) enum Side {
     Server {
         /// Sequence and ack of INIT1.
         init1: (u32, u32),
-        /// Sequence of INIT3.
-        init3: Option<u32>,
         /// The channel offered by INIT2.
         offer: ChannelInfo,
     },
@@ -56,6 +59,19 @@ pub(crate) struct Numbers {
     pub(crate) reliable_ack: u32,
     pub(crate) partial_sequence: u32,
     pub(crate) partial_ack: u32,
+}
+
+impl Numbers {
+    /// Sequence and ack of INIT1.
+    pub(crate) fn reliable(self) -> (u32, u32) {
+        (self.reliable_sequence, self.reliable_ack)
+    }
+
+    /// True if it is the answer to INIT3.
+    pub(crate) fn is_init4(self, packet: &Packet<'_>) -> bool {
+        packet.sequence == self.partial_ack.wrapping_add(1)
+            && packet.ack == self.partial_sequence.wrapping_add(1)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +122,8 @@ impl Connection {
             partial_address: None,
             is_ready: [false; 2],
             halves: [None, None],
-            ping: Ping::new(now, options.ping_interval, options.time_out),
+            joins: None,
+            ping: Ping::new(now, options),
             early: VecDeque::new(),
         };
         connection.send_init1(options, effects);
@@ -131,18 +148,15 @@ impl Connection {
         };
         Self {
             id,
-            side: Side::Server {
-                init1,
-                init3: None,
-                offer,
-            },
+            side: Side::Server { init1, offer },
             phase: Phase::Offered,
             deadline: now + options.time_out,
             reliable_address: client,
             partial_address: None,
             is_ready: [false; 2],
             halves: [Some(reliable), None],
-            ping: Ping::new(now, options.ping_interval, options.time_out),
+            joins: None,
+            ping: Ping::new(now, options),
             early: VecDeque::new(),
         }
     }
@@ -213,28 +227,78 @@ impl Connection {
         options: &HostOptions,
         effects: &mut Effects,
     ) {
-        let Side::Server { init1, init3, .. } = &mut self.side else {
-            return;
-        };
-        *init3 = Some(packet.sequence);
-        let offer_sequence = init1.1.wrapping_add(1);
+        self.settle_offer(now);
         if let Some(reliable) = &mut self.halves[Channel::Reliable.index()] {
-            // It has the offer, whether or not its acknowledgement came.
-            if reliable.sender.acked() != offer_sequence {
-                reliable.sender.handle_ack(now, offer_sequence);
-            }
             reliable.sender.set_interval(options.initial_timer);
         }
-        let mut sender = Sender::new(options.window, packet.ack, options.initial_timer);
+        let join = Join::of(packet);
+        let mut sender = Sender::new(options.window, join.ack, options.initial_timer);
         sender.queue(Flags::INIT, 0, Vec::new());
         // It acknowledges INIT3, so it waits like an acknowledgement.
         sender.hold(now + options.ack_delay * HANDSHAKE_DELAYS);
         self.halves[Channel::Partial.index()] = Some(ChannelState {
             sender,
-            receiver: Receiver::partial(promise, packet.sequence),
+            receiver: Receiver::partial(promise, join.sequence),
         });
+        self.joins = Some(Joins::new(join));
         self.partial_address = Some(from);
         self.open(now, options, effects);
+    }
+
+    /// Server: INIT3 arrived again, perhaps with other numbers. False if it belongs to another connection.
+    pub(crate) fn handle_init3_again(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        promise: Promise,
+        effects: &mut Effects,
+    ) -> bool {
+        let (Side::Server { offer, .. }, Some(joins)) = (self.side, &mut self.joins) else {
+            return false;
+        };
+        let Ok(info) = ChannelInfo::parse(packet.payload) else {
+            return false;
+        };
+        if info.id != offer.id {
+            return false;
+        }
+        let join = Join::of(packet);
+        match joins.receive(join) {
+            Again::Current => self.acknowledge(now, Channel::Partial, effects),
+            Again::New => {
+                if let Some(partial) = &mut self.halves[Channel::Partial.index()] {
+                    partial.sender.renumber(join.ack);
+                    partial.receiver = Receiver::partial(promise, join.sequence);
+                }
+            }
+            Again::Other => {
+                if let Some(to) = self.partial_address {
+                    effects.send(Channel::Partial, to, &join.init4());
+                }
+            }
+            Again::Ignored => effects.stats.unexpected += 1,
+        }
+        true
+    }
+
+    /// Server: INIT3 arrived and there is no room. The client hears of it each time, for END is sent once and may be lost; the offer
+    /// stays, in case that somebody leaves meanwhile.
+    pub(crate) fn refuse(&mut self, now: Instant, effects: &mut Effects) {
+        self.settle_offer(now);
+        self.send_end(effects);
+    }
+
+    /// Server: the client has the offer, whether or not its acknowledgement came. A repetition could stop the original.
+    fn settle_offer(&mut self, now: Instant) {
+        let Side::Server { init1, .. } = self.side else {
+            return;
+        };
+        let offer_sequence = init1.1.wrapping_add(1);
+        if let Some(reliable) = &mut self.halves[Channel::Reliable.index()]
+            && reliable.sender.acked() != offer_sequence
+        {
+            reliable.sender.handle_ack(now, offer_sequence);
+        }
     }
 
     /// Client: INIT4 arrived. Says whether the connection has opened by it.
@@ -248,9 +312,7 @@ impl Connection {
         let Side::Client(numbers) = self.side else {
             return false;
         };
-        if packet.sequence != numbers.partial_ack.wrapping_add(1)
-            || packet.ack != numbers.partial_sequence.wrapping_add(1)
-        {
+        if !numbers.is_init4(packet) {
             effects.stats.unexpected += 1;
             return false;
         }
@@ -314,11 +376,24 @@ impl Connection {
         now: Instant,
         channel: Channel,
         ack: u32,
+        promise: Promise,
         effects: &mut Effects,
     ) {
-        match &mut self.halves[channel.index()] {
-            Some(half) => half.sender.handle_ack(now, ack),
-            None => effects.stats.unexpected += 1,
+        let Some(half) = &mut self.halves[channel.index()] else {
+            effects.stats.unexpected += 1;
+            return;
+        };
+        let joins = self.joins.as_mut();
+        let joins = joins.filter(|_| channel == Channel::Partial);
+        match joins.and_then(|joins| joins.handle_ack(ack)) {
+            None => half.sender.handle_ack(now, ack),
+            Some(settled) => {
+                half.sender.drop_init();
+                half.sender.renumber(settled.acked);
+                if !settled.is_current {
+                    half.receiver = Receiver::partial(promise, settled.join.sequence);
+                }
+            }
         }
     }
 
@@ -377,16 +452,19 @@ impl Connection {
         options: &HostOptions,
         effects: &mut Effects,
     ) -> Option<Over> {
+        let mut is_stalled = false;
         for half in self.halves.iter_mut().flatten() {
             half.sender.handle_timeout(now);
-            if half.sender.timeouts_in_a_row() > options.resends_max {
-                return Some(match self.phase {
-                    Phase::Open | Phase::Offered => Over::End(EndReason::Unacknowledged),
-                    _ => Over::Fail(FailReason::Unanswered),
-                });
-            }
+            let since = half.sender.stalled_since();
+            // Short timers use up their repetitions long before the time that a path may be cut.
+            is_stalled |= half.sender.timeouts_in_a_row() > options.resends_max
+                && since.is_some_and(|since| now - since >= options.time_out);
         }
         if self.phase == Phase::Open {
+            // A peer that is silent altogether is left to the pings.
+            if is_stalled && self.ping.is_answered() {
+                return Some(Over::End(EndReason::Unacknowledged));
+            }
             return self.handle_ping_timeout(now, effects);
         }
         if now < self.deadline {
@@ -400,6 +478,7 @@ impl Connection {
                 None
             }
             Phase::Offered => Some(Over::End(EndReason::TimedOut)),
+            Phase::Joining => Some(Over::Fail(FailReason::NotAdmitted)),
             _ => Some(Over::Fail(FailReason::Unanswered)),
         }
     }
@@ -449,6 +528,13 @@ impl Connection {
 
     pub(crate) fn is_open(&self) -> bool {
         self.phase == Phase::Open
+    }
+
+    /// Gives it the id by which the application knows it.
+    pub(crate) fn rename(&mut self, id: ConnectionId) {
+        self.id = id;
+        // The queues know it by the other one.
+        self.is_ready = [false; 2];
     }
 
     pub(crate) fn is_calling(&self) -> bool {
@@ -512,7 +598,7 @@ impl Connection {
 
     fn open(&mut self, now: Instant, options: &HostOptions, effects: &mut Effects) {
         self.phase = Phase::Open;
-        self.ping = Ping::new(now, options.ping_interval, options.time_out);
+        self.ping = Ping::new(now, options);
         let connection = self.id;
         effects.events.push_back(Event::Connected { connection });
         effects

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 /// One of the two channels of a connection, and so one of a host's two sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Channel {
@@ -78,31 +80,46 @@ pub struct Message {
 }
 
 /// The reason that an open connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EndReason {
     /// This side's application wished it.
+    #[error("this side ended it")]
     ByUs,
     /// The peer sent an END.
+    #[error("the peer ended it")]
     ByPeer,
     /// The peer no longer answers pings.
+    #[error("the peer no longer answers")]
     TimedOut,
     /// The peer answers, but does not acknowledge a message that was sent as often as allowed.
+    #[error("the peer does not acknowledge what was sent")]
     Unacknowledged,
     /// The peer began a new connection from the same address: it has restarted.
+    #[error("the peer has restarted")]
     Replaced,
 }
 
 /// The reason that a connection could not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FailReason {
-    /// No answer, as often as was tried.
+    /// No answer, as often as was tried: nobody listens there, or the server is full.
+    #[error("no answer")]
     Unanswered,
+    /// The server answered the call and then never opened its partial channel: it filled up meanwhile and says nothing of it, as
+    /// the original does, or that port cannot be reached.
+    #[error(
+        "the server answered, but did not let the client in: it is full, or its partial port cannot be reached"
+    )]
+    NotAdmitted,
     /// The server's window or percentage makes no sense or is beyond the limits.
+    #[error("the server offers a window or percentage beyond the limits")]
     BadOffer,
-    /// The server ended it.
+    /// The server ended it: it filled up meanwhile, or it closes.
+    #[error("the server refused: it is full or closing")]
     ByPeer,
     /// This side's application gave up.
+    #[error("this side gave up")]
     ByUs,
 }

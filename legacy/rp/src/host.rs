@@ -1,5 +1,6 @@
 //! Any number of connections over two sockets: client and server in one machine.
 
+mod crossing;
 mod schedule;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,7 +23,8 @@ use schedule::Schedule;
 /// [`connect`](Self::connect).
 ///
 /// The program around it has two UDP sockets, one per [`Channel`], and runs each with the machine that
-/// [`socket`](Self::socket) gives: datagrams in, time-outs, datagrams out (see [`Machine`]). Then it looks at
+/// [`socket`](Self::socket) gives: datagrams in, time-outs, datagrams out (see [`Machine`]); `HostDriver` of `muse-rp-driver` does
+/// that. Then it looks at
 /// [`poll_event`](Self::poll_event), or at [`dispatch`](Self::dispatch) if messages have handlers. The crate's front page has an
 /// example.
 ///
@@ -78,6 +80,8 @@ impl Host {
     }
 
     /// Begins a connection to the reliable port of a server. [`Event::Connected`] or [`Event::ConnectFailed`] follows.
+    ///
+    /// Two hosts may call each other at once, whether they listen or not: one connection comes of it.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -327,7 +331,9 @@ impl Host {
             Meaning::Ping if packet.payload.is_empty() => effects.stats.malformed += 1,
             Meaning::Ping if channel == Channel::Partial => effects.stats.unexpected += 1,
             Meaning::Ping => connection.handle_ping(now, packet, effects),
-            Meaning::Ack => connection.handle_ack(now, channel, packet.ack, effects),
+            Meaning::Ack => {
+                connection.handle_ack(now, channel, packet.ack, self.promise, effects);
+            }
             Meaning::Data | Meaning::Init => connection.handle_data(now, channel, packet, effects),
         }
         self.touch(id);
@@ -345,6 +351,9 @@ impl Host {
             && let Some(connection) = self.connections.get_mut(&id)
             && matches!(connection.side, Side::Client(_))
         {
+            if connection.is_calling() && is_call(packet) {
+                return self.handle_crossing_call(now, from, id, packet);
+            }
             match connection.handle_init2(now, packet, &self.options, &mut self.effects) {
                 Ok(Some(partial)) => self.join(id, partial),
                 Ok(None) => self.touch(id),
@@ -352,19 +361,19 @@ impl Host {
             }
             return;
         }
-        let numbers = (packet.sequence, packet.ack);
-        let is_repetition = |id: &ConnectionId| {
-            let side = self.connections.get(id).map(|connection| connection.side);
-            matches!(side, Some(Side::Server { init1, .. }) if init1 == numbers)
-        };
         // Of a repetition nothing comes: INIT2's own timer repairs what may be lost.
-        if ![known.as_ref(), self.calls.get(&from)]
-            .into_iter()
-            .flatten()
-            .any(is_repetition)
-        {
+        if !self.is_repetition(from, (packet.sequence, packet.ack)) {
             self.accept(now, from, packet);
         }
+    }
+
+    /// True if the numbers are those of a connection or a call from that address.
+    fn is_repetition(&self, from: SocketAddr, numbers: (u32, u32)) -> bool {
+        let known = self.by_address[Channel::Reliable.index()].get(&from);
+        let known = known.into_iter().chain(self.calls.get(&from));
+        known
+            .filter_map(|id| self.connections.get(id))
+            .any(|known| matches!(known.side, Side::Server { init1, .. } if init1 == numbers))
     }
 
     /// INIT3, or INIT4 from a server that was called.
@@ -378,15 +387,23 @@ impl Host {
         if let Some(id) = known
             && let Some(connection) = self.connections.get_mut(&id)
         {
+            let effects = &mut self.effects;
             match connection.side {
+                // The peer may have called as well, and join from the same address.
+                Side::Client(numbers) if !numbers.is_init4(packet) && is_join(packet) => (),
                 Side::Client(_) => {
-                    connection.handle_init4(now, packet, &self.options, &mut self.effects);
+                    let opens = connection.handle_init4(now, packet, &self.options, effects);
+                    let server = connection.reliable_address;
+                    if opens {
+                        self.withdraw_offer(server);
+                    }
                     return self.touch(id);
                 }
-                Side::Server { init3, .. } if init3 == Some(packet.sequence) => {
-                    return connection.acknowledge(now, Channel::Partial, &mut self.effects);
+                Side::Server { .. } => {
+                    if connection.handle_init3_again(now, packet, self.promise, effects) {
+                        return self.touch(id);
+                    }
                 }
-                Side::Server { .. } => (),
             }
         }
         let Ok(info) = ChannelInfo::parse(packet.payload) else {
@@ -394,29 +411,28 @@ impl Host {
             return;
         };
         let waiting = self.half_open.get(&info.id).copied();
+        let called =
+            known.and_then(|id| self.peer(id).filter(|peer| self.own_call(*peer).is_some()));
         let matches = |id: &ConnectionId| {
             let waiting = self.connections.get(id);
-            waiting.is_some_and(|waiting| waiting.reliable_address.ip() == from.ip())
+            let address = waiting.map(|waiting| waiting.reliable_address);
+            // A server that this host has called may join by the same two sockets, and nobody else by one of them.
+            address.is_some_and(|address| {
+                address.ip() == from.ip() && called.is_none_or(|called| called == address)
+            })
         };
         let Some(id) = waiting.filter(matches) else {
             self.effects.stats.unexpected += 1;
             return;
         };
-        if self.accepted >= self.options.connections_max {
-            self.effects.stats.refused += 1;
+        let Some(id) = self.admit(now, id) else {
             return;
-        }
-        let caller = self
-            .connections
-            .get(&id)
-            .map(|caller| caller.reliable_address);
-        let reliable = caller.and_then(|address| {
-            self.by_address[Channel::Reliable.index()]
-                .get(&address)
-                .copied()
-        });
-        for old in [known, reliable].into_iter().flatten() {
-            self.end(old, Over::End(EndReason::Replaced));
+        };
+        let reliable = self.peer(id).unwrap_or(from);
+        for (channel, address) in [(Channel::Partial, from), (Channel::Reliable, reliable)] {
+            if let Some(old) = self.by_address[channel.index()].get(&address) {
+                self.end(*old, Over::End(EndReason::Replaced));
+            }
         }
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -432,18 +448,50 @@ impl Host {
         self.touch(id);
     }
 
+    /// A caller joins: gives the id of its connection, which is that of our own call if both have called each other. `None` if it
+    /// is not let in.
+    fn admit(&mut self, now: Instant, caller: ConnectionId) -> Option<ConnectionId> {
+        let address = self.peer(caller)?;
+        if let Some(own) = self.own_call(address) {
+            if !self.yields(own, caller) {
+                self.effects.stats.unexpected += 1;
+                return None;
+            }
+            self.merge(own, caller);
+            return Some(own);
+        }
+        if self.accepted >= self.options.connections_max {
+            self.effects.stats.refused += 1;
+            let connection = self.connections.get_mut(&caller)?;
+            connection.refuse(now, &mut self.effects);
+            self.touch(caller);
+            return None;
+        }
+        Some(caller)
+    }
+
     /// INIT1: a client calls, perhaps one that has restarted.
     fn accept(&mut self, now: Instant, from: SocketAddr, packet: &Packet<'_>) {
         if !self.is_listening {
             self.effects.stats.unexpected += 1;
             return;
         }
+        if self.accepted >= self.options.connections_max {
+            self.effects.stats.refused += 1;
+            return;
+        }
+        self.offer(now, from, packet);
+    }
+
+    /// Answers INIT1 with INIT2.
+    fn offer(&mut self, now: Instant, from: SocketAddr, packet: &Packet<'_>) {
         let Ok(client) = ChannelInfo::parse(packet.payload) else {
             self.effects.stats.malformed += 1;
             return;
         };
-        if self.accepted >= self.options.connections_max {
-            self.effects.stats.refused += 1;
+        if !is_call(packet) {
+            // The offer of a server that this host does not call any more.
+            self.effects.stats.unexpected += 1;
             return;
         }
         if self.half_open.len() >= HALF_OPEN_MAX
@@ -522,6 +570,9 @@ impl Host {
         if let Some(partial) = connection.partial_address {
             self.by_address[Channel::Partial.index()].remove(&partial);
         }
+        if matches!(connection.side, Side::Client(_)) && !self.is_listening {
+            self.withdraw_offer(connection.reliable_address);
+        }
         let peer_knows = matches!(
             over,
             Over::End(EndReason::ByPeer | EndReason::Replaced) | Over::Fail(FailReason::ByPeer)
@@ -559,6 +610,16 @@ impl Host {
         self.options.handlers.put_back(message.kind, handler);
         true
     }
+}
+
+/// True for INIT1: of its payload only the ports are set, while an offer has a window.
+fn is_call(packet: &Packet<'_>) -> bool {
+    ChannelInfo::parse(packet.payload).is_ok_and(|info| info.window == 0)
+}
+
+/// True if it may be INIT3, which has the offer as payload.
+fn is_join(packet: &Packet<'_>) -> bool {
+    ChannelInfo::parse(packet.payload).is_ok()
 }
 
 /// One of the two sockets of a [`Host`], as a driver runs it.

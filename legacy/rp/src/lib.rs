@@ -5,7 +5,7 @@
 //! outside and are told apart by [`Channel`].
 //!
 //! From the outside in: [`host`] (connections, handshake, events), [`sender`] and [`receiver`] (one direction of a channel),
-//! [`packet`] (bytes). Messages go to the application as [`Event`]s or to [`handlers`] by type. `docs/muse-rp.md` is the
+//! [`packet`] (bytes). `muse-rp-driver` has the sockets. Messages go to the application as [`Event`]s or to [`handlers`] by type. `docs/muse-rp.md` is the
 //! standard, with what it takes to live with the original.
 //!
 //! Nothing here is encrypted or authenticated: the format has no room for it. It is for games that talk to

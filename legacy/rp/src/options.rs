@@ -19,6 +19,7 @@ pub struct HostOptions {
     pub(crate) connections_max: usize,
     pub(crate) time_out: Duration,
     pub(crate) ping_interval: Duration,
+    pub(crate) ping_answer_delay: Duration,
     pub(crate) tick: Duration,
     pub(crate) reliable_port: u16,
     pub(crate) partial_port: u16,
@@ -77,12 +78,18 @@ muse_wire::setters! { HostOptions:
     connections_max: usize,
 
     /// Sets how long a peer may leave pings unanswered before it is expelled, in whole ping intervals, and how long a half-open
-    /// connection is kept. Default 10 s. At 10 % loss each way a peer is expelled wrongly once in 10 million
+    /// connection is kept. No connection ends earlier for messages that are not acknowledged. Default 10 s. At 10 % loss each way a peer is expelled wrongly once in 10 million
     /// intervals; at half the time, once in 4,000.
     time_out: Duration,
 
     /// Time between pings. Default 1 s. A ping and its answer are 12 bytes each; the round trip is known this fresh.
     ping_interval: Duration,
+
+    /// Sets how long a ping waits for its answer. The original stops when it measures less than 1 ms, and it starts its clock
+    /// only after it has sent: on a busy machine more than 5 ms later. Default 25 ms, which the peer measures as part of the
+    /// round trip; none is right where nobody uses the original. Answer well within the peer's ping interval: it looks at the
+    /// answer to its newest ping alone.
+    ping_answer_delay: Duration,
 
     /// Sets the longest interval at which the program around the host looks at its sockets and at what the host has for it. The host itself
     /// only keeps it. Default 1 ms, as in the original.
@@ -105,8 +112,8 @@ muse_wire::setters! { HostOptions:
     /// much to each step of the handshake; none is right where nobody uses the original.
     ack_delay: Duration,
 
-    /// Sets how often one message is sent again by the timer before the connection is given up. Default 250: with the shortest timer
-    /// that is 5 s, within which the path may be cut.
+    /// Sets how often one message is sent again by the timer, at least, before a connection whose peer still answers pings is given
+    /// up, which is not before [`time_out`](Self::time_out) either. Default 250: with the shortest timer that is 5 s.
     resends_max: u32,
 
     /// Most messages that wait or are under way, per channel of a connection; further ones are refused. Default 16,384, which
@@ -123,6 +130,7 @@ impl Default for HostOptions {
             connections_max: 64,
             time_out: Duration::from_secs(10),
             ping_interval: Duration::from_secs(1),
+            ping_answer_delay: Duration::from_millis(25),
             tick: Duration::from_millis(1),
             reliable_port: 7_777,
             partial_port: 7_778,

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 
 use muse_wire::{Duration, Instant};
 
+use crate::HostOptions;
 use crate::packet::{Flags, Packet};
 
 /// Both directions of one connection's pings.
 #[derive(Debug)]
 pub(crate) struct Ping {
     interval: Duration,
+    answer_delay: Duration,
     unanswered_max: u64,
     next_at: Instant,
     id: u32,
@@ -34,9 +36,11 @@ pub(crate) struct Answer {
 
 impl Ping {
     /// Pings begin an interval from now.
-    pub(crate) fn new(now: Instant, interval: Duration, time_out: Duration) -> Self {
+    pub(crate) fn new(now: Instant, options: &HostOptions) -> Self {
+        let (interval, time_out) = (options.ping_interval, options.time_out);
         Self {
             interval,
+            answer_delay: options.ping_answer_delay,
             unanswered_max: (time_out.as_micros() / interval.as_micros().max(1)).max(1),
             next_at: now + interval,
             id: 0,
@@ -63,7 +67,7 @@ impl Ping {
         if packet.payload.first() == Some(&REQUEST) {
             if self.answers.len() < ANSWERS_MAX {
                 self.answers.push_back(Answer {
-                    at: now + ANSWER_DELAY,
+                    at: now + self.answer_delay,
                     sequence: packet.sequence,
                     ack: packet.ack,
                     kind: packet.kind,
@@ -111,6 +115,11 @@ impl Ping {
         }))
     }
 
+    /// True if the last ping that was given its time has been answered.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.unanswered == 0
+    }
+
     /// An answer whose time has come.
     pub(crate) fn poll_answer(&mut self, now: Instant) -> Option<Packet<'static>> {
         self.answers.front().filter(|answer| answer.at <= now)?;
@@ -139,9 +148,6 @@ pub(crate) struct Silent;
 
 const REQUEST: u8 = 0;
 const ANSWER: u8 = 1;
-/// The original stops when it measures less than 1 ms, and it starts its clock only after it has sent: on a busy machine, or where
-/// that line is compiled at its first use, more than 5 ms later.
-const ANSWER_DELAY: Duration = Duration::from_millis(25);
 /// Most answers that wait; only the newest counts anyway.
 const ANSWERS_MAX: usize = 8;
 
@@ -162,7 +168,8 @@ mod tests {
     #[test]
     fn only_the_newest_id_counts_and_silence_expels() {
         let second = Duration::from_secs(1);
-        let mut pings = Ping::new(Instant::ZERO, second, second * 3);
+        let options = HostOptions::default().time_out(second * 3);
+        let mut pings = Ping::new(Instant::ZERO, &options);
         for id in 1..=2 {
             let due = pings.timeout();
             let request = pings.poll_request(due).expect("not silent yet");
@@ -181,20 +188,26 @@ mod tests {
 
     #[test]
     fn answers_wait_and_are_limited() {
-        let mut pings = Ping::new(
-            Instant::ZERO,
-            Duration::from_secs(1),
-            Duration::from_secs(9),
-        );
+        let mut pings = Ping::new(Instant::ZERO, &HostOptions::default());
         for id in 0..20 {
             assert_eq!(pings.handle(Instant::ZERO, &ping(id, &[0])), None);
         }
-        assert_eq!(pings.timeout(), Instant::ZERO + ANSWER_DELAY);
+        assert_eq!(pings.timeout(), Instant::from_millis(25));
         assert_eq!(pings.poll_answer(Instant::from_millis(24)), None);
         let answered = std::iter::from_fn(|| pings.poll_answer(Instant::from_millis(25)));
         let ids: Vec<u32> = answered
             .map(|packet| packet.sequence + u32::from(packet.payload[0]))
             .collect();
         assert_eq!(ids, [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn answers_are_ready_at_once_without_a_delay() {
+        let options = HostOptions::default().ping_answer_delay(Duration::ZERO);
+        let mut pings = Ping::new(Instant::ZERO, &options);
+        pings.handle(Instant::ZERO, &ping(5, &[0]));
+        assert_eq!(pings.timeout(), Instant::ZERO);
+        let answer = pings.poll_answer(Instant::ZERO);
+        assert_eq!(answer.map(|packet| packet.sequence), Some(5));
     }
 }

@@ -42,6 +42,8 @@ pub struct Sender {
     resend: bool,
     /// Number of times the timer ran out since the peer last accepted something.
     timeouts: u32,
+    /// Since when the oldest message under way has been the oldest.
+    stalled_since: Option<Instant>,
     counters: SenderCounters,
 }
 
@@ -86,6 +88,7 @@ impl Sender {
             held_until: None,
             resend: false,
             timeouts: 0,
+            stalled_since: None,
             counters: SenderCounters::default(),
         }
     }
@@ -114,6 +117,7 @@ impl Sender {
         self.in_flight.push_back(message);
         self.counters.sent += 1;
         self.timer.get_or_insert(now + self.interval);
+        self.stalled_since.get_or_insert(now);
         self.packet(self.in_flight.len() - 1)
     }
 
@@ -134,7 +138,9 @@ impl Sender {
             self.timeouts = 0;
             self.resend = false;
             self.counters.acks += 1;
-            self.timer = (!self.in_flight.is_empty()).then(|| now + self.interval);
+            let has_more = !self.in_flight.is_empty();
+            self.timer = has_more.then(|| now + self.interval);
+            self.stalled_since = has_more.then_some(now);
         } else {
             self.counters.acks_ignored += 1;
         }
@@ -164,6 +170,26 @@ impl Sender {
         }
     }
 
+    /// Starts over after another number, as if nothing had been sent: what was under way goes out again, with new numbers.
+    pub(crate) fn renumber(&mut self, acked: u32) {
+        self.acked = acked;
+        while let Some(message) = self.in_flight.pop_back() {
+            self.waiting.push_front(message);
+        }
+        self.duplicates = 0;
+        self.timeouts = 0;
+        self.resend = false;
+        self.timer = None;
+        self.stalled_since = None;
+    }
+
+    /// Forgets INITs that are not acknowledged.
+    pub(crate) fn drop_init(&mut self) {
+        for queue in [&mut self.in_flight, &mut self.waiting] {
+            queue.retain(|message| message.flags != Flags::INIT);
+        }
+    }
+
     /// Sets how long to wait for an acknowledgement, from the next time that the timer is started.
     pub fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
@@ -172,6 +198,11 @@ impl Sender {
     /// Number of times the timer ran out since the peer last accepted something.
     pub fn timeouts_in_a_row(&self) -> u32 {
         self.timeouts
+    }
+
+    /// Since when messages are under way and the peer has accepted none of them; `None` while none is.
+    pub fn stalled_since(&self) -> Option<Instant> {
+        self.stalled_since
     }
 
     /// The last number that was sent, or would be just before the first.
@@ -260,12 +291,15 @@ mod tests {
             sender.handle_timeout(at);
             assert_eq!(sequences(&mut sender, at), [u32::MAX]);
             assert_eq!(sender.timeouts_in_a_row(), round as u32);
+            assert_eq!(sender.stalled_since(), Some(Instant::ZERO));
         }
         sender.handle_ack(Instant::from_secs(1), 0);
         assert_eq!(sender.timeouts_in_a_row(), 0);
         assert_eq!(sender.timeout(), Some(Instant::from_millis(1_200)));
+        assert_eq!(sender.stalled_since(), Some(Instant::from_secs(1)));
         sender.handle_ack(Instant::from_secs(1), 1);
         assert_eq!((sender.timeout(), sender.unacknowledged()), (None, 0));
+        assert_eq!(sender.stalled_since(), None);
     }
 
     #[test]

@@ -120,6 +120,29 @@ fn limits_are_kept() {
 }
 
 #[test]
+fn two_hosts_that_answer_pings_at_once_measure_the_path_alone() {
+    let options = || {
+        let options = HostOptions::default().ports(PORTS[0], PORTS[1]);
+        options.ping_answer_delay(Duration::ZERO)
+    };
+    let mut world = World::new(3, Conditions::default().delay(Duration::from_millis(15)));
+    let mut server = Host::new(options(), 1).expect("valid options");
+    server.listen(true);
+    world.add(server);
+    let client = world.add(Host::new(options(), 2).expect("valid options"));
+    let now = world.now;
+    let called = world.host(client).connect(now, addresses(0)[0]);
+    world.run_for(Duration::from_secs(5));
+    let at_server = world.host(0).connections().next().expect("it is open");
+    for (place, connection) in [(client, called.expect("the first")), (0, at_server)] {
+        let stats = world.host(place).connection_stats(connection);
+        let stats = stats.expect("open");
+        assert_eq!(stats.rtt, Some(Duration::from_millis(30)), "at {place}");
+        assert_eq!(stats.pings_sent, stats.pings_answered);
+    }
+}
+
+#[test]
 fn statistics_count_what_happened() {
     let (mut world, connection) = connected(HostOptions::default());
     for _ in 0..10 {

@@ -5,7 +5,6 @@
 mod events;
 mod send;
 mod serve;
-mod sockets;
 
 use std::process::ExitCode;
 

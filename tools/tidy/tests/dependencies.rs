@@ -7,13 +7,14 @@ use muse_tidy::{File, repository_files, repository_root};
 use serde_json::Value;
 
 /// The crates of ours that each crate may use, as the table in `ARCHITECTURE.md` says; `*` stands for everything.
-const DIRECTIONS: [(&str, &[&str]); 29] = [
+const DIRECTIONS: [(&str, &[&str]); 30] = [
     ("muse-wire", &[]),
     ("muse-schema-derive", &[]),
     ("muse-schema", &["muse-wire", "muse-schema-derive"]),
     ("muse-netem", &["muse-wire"]),
     ("muse-transport", &["muse-wire", "muse-schema"]),
     ("muse-rp", &["muse-wire"]),
+    ("muse-rp-driver", &["muse-wire", "muse-rp", "muse-drivers"]),
     ("muse-relay", &["muse-wire", "muse-transport"]),
     ("muse-relay-v1", &["muse-wire"]),
     (

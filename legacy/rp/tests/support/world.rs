@@ -7,22 +7,63 @@ use muse_netem::{Conditions, Network, NodeId};
 use muse_rp::{Channel, Event, Host};
 use muse_wire::{Duration, Ecn, Instant};
 
+/// Whatever takes part, with two sockets.
+pub(crate) trait Peer {
+    fn handle_datagram(&mut self, now: Instant, channel: Channel, from: SocketAddr, bytes: &[u8]);
+    fn handle_timeout(&mut self, now: Instant);
+    fn poll_timeout(&self) -> Option<Instant>;
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        channel: Channel,
+        buffer: &mut [u8],
+    ) -> Option<(SocketAddr, usize)>;
+    fn poll_event(&mut self) -> Option<Event>;
+}
+
+impl Peer for Host {
+    fn handle_datagram(&mut self, now: Instant, channel: Channel, from: SocketAddr, bytes: &[u8]) {
+        self.handle_datagram(now, channel, from, bytes);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.poll_timeout()
+    }
+
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        channel: Channel,
+        buffer: &mut [u8],
+    ) -> Option<(SocketAddr, usize)> {
+        self.poll_transmit(now, channel, buffer)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.poll_event()
+    }
+}
+
 /// Hosts and the network between them.
-pub(crate) struct World {
+pub(crate) struct World<P = Host> {
     pub(crate) now: Instant,
     pub(crate) network: Network,
-    places: Vec<Place>,
+    places: Vec<Place<P>>,
 }
 
 /// A host and its two addresses.
-struct Place {
+struct Place<P> {
     node: NodeId,
     addresses: [SocketAddr; 2],
-    host: Host,
+    host: P,
     events: Vec<Event>,
 }
 
-impl World {
+impl<P: Peer> World<P> {
     pub(crate) fn new(seed: u64, conditions: Conditions) -> Self {
         let mut network = Network::new(seed);
         network.set_default(conditions);
@@ -34,7 +75,7 @@ impl World {
     }
 
     /// Adds a host at 192.0.2.`number` and says its number. Its ports are those of [`addresses`].
-    pub(crate) fn add(&mut self, host: Host) -> usize {
+    pub(crate) fn add(&mut self, host: P) -> usize {
         let number = self.places.len();
         let addresses = addresses(number);
         let node = self.network.add_node(addresses[0]);
@@ -49,11 +90,11 @@ impl World {
     }
 
     /// Another host in the place of one, which is gone without a word.
-    pub(crate) fn restart(&mut self, number: usize, host: Host) {
+    pub(crate) fn restart(&mut self, number: usize, host: P) {
         self.places[number].host = host;
     }
 
-    pub(crate) fn host(&mut self, number: usize) -> &mut Host {
+    pub(crate) fn host(&mut self, number: usize) -> &mut P {
         &mut self.places[number].host
     }
 

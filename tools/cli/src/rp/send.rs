@@ -8,10 +8,10 @@ use clap::{Args, ValueEnum, value_parser};
 use muse_program::address::resolve;
 use muse_rp::packet::PAYLOAD_MAX;
 use muse_rp::{Channel, ConnectionId, EndReason, Event, HostOptions, SendError};
+use muse_rp_driver::HostDriver;
 use muse_wire::{Duration, Instant};
 
 use super::events;
-use super::sockets::Sockets;
 use crate::interrupt::Interrupt;
 
 /// The server, and the messages.
@@ -45,6 +45,12 @@ pub(super) struct Arguments {
     /// Time without an answer after which it ends, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = value_parser!(u64).range(0..=3_600_000))]
     linger_ms: u64,
+    /// Time before a ping is answered, in milliseconds. The original needs some; with 0 at both ends the round trip is that of the path.
+    #[arg(long, value_name = "MS", default_value_t = 25, value_parser = value_parser!(u64).range(0..=3_600_000))]
+    ping_answer_ms: u64,
+    /// Time after which a server that does not answer pings is given up, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1_000..=3_600_000))]
+    time_out_ms: u64,
     /// Time-out of each of five attempts to connect, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     connect_ms: u64,
@@ -65,12 +71,15 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let connect = Duration::from_millis(arguments.connect_ms);
-    let options = HostOptions::default().connect_timeout(connect, CONNECT_TRIES);
-    let mut sockets = Sockets::bind(any, [0, 0], options)?;
-    let now = sockets.now();
+    let options = HostOptions::default()
+        .connect_timeout(connect, CONNECT_TRIES)
+        .time_out(Duration::from_millis(arguments.time_out_ms))
+        .ping_answer_delay(Duration::from_millis(arguments.ping_answer_ms));
+    let mut driver = HostDriver::bind(any, [0, 0], options)?;
+    let now = driver.now();
     let mut session = Session {
-        connection: sockets.host.connect(now, server)?,
-        sockets,
+        connection: driver.connect(server)?,
+        driver,
         channel: match arguments.channel {
             ChannelName::Reliable => Channel::Reliable,
             ChannelName::Partial => Channel::Partial,
@@ -83,21 +92,20 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let mut is_done = false;
     while !is_done && session.ended.is_none() && !interrupt.is_raised() {
-        session.sockets.poll()?;
+        session.driver.poll()?;
         session.handle_events()?;
         session.send_due(arguments)?;
-        session.sockets.flush()?;
+        session.driver.flush()?;
         is_done = session.is_done(arguments);
         if !is_done {
-            session.sockets.wait()?;
+            session.driver.wait(Duration::MAX)?;
         }
     }
-    session.sockets.host.disconnect(session.connection);
-    session.sockets.flush()?;
+    session.driver.close()?;
     session.handle_events()?;
     match session.ended {
         Some(reason) if reason != EndReason::ByUs => bail!(
-            "the connection ended ({reason:?}) after {} of {} messages were queued",
+            "the connection ended ({reason}) after {} of {} messages were queued",
             session.sent,
             arguments.count
         ),
@@ -107,7 +115,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 struct Session {
-    sockets: Sockets,
+    driver: HostDriver,
     connection: ConnectionId,
     server: SocketAddr,
     channel: Channel,
@@ -121,11 +129,11 @@ struct Session {
 
 impl Session {
     fn handle_events(&mut self) -> anyhow::Result<()> {
-        while let Some(event) = self.sockets.host.poll_event() {
-            self.quiet_since = self.sockets.now();
+        while let Some(event) = self.driver.host().poll_event() {
+            self.quiet_since = self.driver.now();
             match event {
                 Event::Connected { .. } => {
-                    self.next_at = Some(self.sockets.now());
+                    self.next_at = Some(self.driver.now());
                     events::connected()?;
                 }
                 Event::Message(message) => events::received(&message)?,
@@ -134,7 +142,7 @@ impl Session {
                     events::disconnected()?;
                 }
                 Event::ConnectFailed { reason, .. } => {
-                    bail!("cannot connect to {}: {reason:?}", self.server)
+                    bail!("cannot connect to {}: {reason}", self.server)
                 }
                 other => tracing::debug!(?other, "event"),
             }
@@ -144,14 +152,14 @@ impl Session {
 
     /// Queues the messages whose time has come and for which there is room.
     fn send_due(&mut self, arguments: &Arguments) -> anyhow::Result<()> {
-        let now = self.sockets.now();
+        let now = self.driver.now();
         while let Some(due) = self.next_at
             && due <= now
             && self.sent < arguments.count
             && self.ended.is_none()
         {
             let payload = payload(self.sent, arguments.size.into());
-            let (host, id) = (&mut self.sockets.host, self.connection);
+            let (host, id) = (self.driver.host(), self.connection);
             match host.send(id, self.channel, arguments.kind, &payload) {
                 Ok(()) => self.sent += 1,
                 Err(SendError::QueueFull(_)) => return Ok(()),
@@ -163,13 +171,13 @@ impl Session {
     }
 
     fn is_done(&mut self, arguments: &Arguments) -> bool {
-        let host = &self.sockets.host;
+        let host = self.driver.host();
         let under_way = host.unacknowledged(self.connection, self.channel);
         if self.next_at.is_none() || self.sent < arguments.count || under_way > 0 {
-            self.quiet_since = self.sockets.now();
+            self.quiet_since = self.driver.now();
             return false;
         }
-        self.sockets.now() - self.quiet_since >= Duration::from_millis(arguments.linger_ms)
+        self.driver.now() - self.quiet_since >= Duration::from_millis(arguments.linger_ms)
     }
 }
 

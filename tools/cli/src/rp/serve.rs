@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::value_parser;
-use muse_rp::{Event, HostOptions};
+use muse_rp::{Event, Host, HostOptions};
+use muse_rp_driver::HostDriver;
 use muse_wire::Duration;
 
 use super::events;
-use super::sockets::Sockets;
 use crate::interrupt::Interrupt;
 
 /// The ports to listen on, and the promised reliability.
@@ -44,7 +44,10 @@ pub(super) struct Arguments {
     /// Time between pings, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     ping_ms: u64,
-    /// Time after which a client that does not answer pings is disconnected, in milliseconds.
+    /// Time before a ping is answered, in milliseconds. The original needs some; with 0 at both ends the round trip is that of the path.
+    #[arg(long, value_name = "MS", default_value_t = 25, value_parser = value_parser!(u64).range(0..=3_600_000))]
+    ping_answer_ms: u64,
+    /// Time after which a client that does not answer pings is disconnected, and before which none is, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     time_out_ms: u64,
 }
@@ -57,26 +60,25 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .percent(arguments.percent)
         .connections_max(arguments.connections)
         .ping_interval(Duration::from_millis(arguments.ping_ms))
+        .ping_answer_delay(Duration::from_millis(arguments.ping_answer_ms))
         .time_out(Duration::from_millis(arguments.time_out_ms));
     let ports = [arguments.reliable_port, arguments.partial_port];
-    let mut sockets = Sockets::bind(arguments.listen, ports, options)?;
-    sockets.host.listen(true);
-    let [reliable, partial] = sockets.ports()?;
+    let mut driver = HostDriver::bind(arguments.listen, ports, options)?;
+    driver.host().listen(true);
+    let [reliable, partial] = driver.ports()?;
     eprintln!("listening: reliable port {reliable}, partial port {partial}");
     while !interrupt.is_raised() {
-        sockets.poll()?;
-        handle_events(&mut sockets, arguments.echo)?;
-        sockets.flush()?;
-        sockets.wait()?;
+        driver.poll()?;
+        handle_events(driver.host(), arguments.echo)?;
+        driver.flush()?;
+        driver.wait(Duration::MAX)?;
     }
-    sockets.host.disconnect_all();
-    sockets.flush()?;
-    handle_events(&mut sockets, false)?;
+    driver.close()?;
+    handle_events(driver.host(), false)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn handle_events(sockets: &mut Sockets, echo: bool) -> anyhow::Result<()> {
-    let host = &mut sockets.host;
+fn handle_events(host: &mut Host, echo: bool) -> anyhow::Result<()> {
     while let Some(event) = host.poll_event() {
         match event {
             Event::Connected { connection } => {
