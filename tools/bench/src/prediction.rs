@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use muse_program::bars::{Bar, settle};
+use muse_program::bars::{Bar, Verdict, settle};
 use serde::Serialize;
 
 use super::results::Output;
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut bars = bars(&figures);
     let (mut native, mut wasm) = (Vec::new(), Vec::new());
     // Time depends on what else the machine does; what comes from a seed does not.
-    bars.extend(settle(|_| {
+    bars.extend(settle(Verdict::Median, |_| {
         let here = rollback::here(arguments.quick);
         println!("  {}", here.line("native"));
         let there = rollback::in_wasm(arguments.wasm.as_deref(), arguments.quick)?;
