@@ -28,7 +28,7 @@ pub struct Place {
 pub struct Cell {
     /// The network.
     pub place: &'static str,
-    /// Its age in [`Place::age_ms_before`].
+    /// The age that its place had, see [`Place::age_ms_before`].
     pub age_ms_before: f64,
     /// The motion.
     pub motion: Motion,

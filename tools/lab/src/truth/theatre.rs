@@ -33,9 +33,9 @@ pub struct Scene {
 pub struct Errors {
     /// Of every body in every frame.
     pub all: Quantiles,
-    /// Where states on both sides of the instant shown had arrived, at most two ticks apart.
+    /// Of those for which states on both sides of the instant shown had arrived, at most two ticks apart.
     pub enclosed: Quantiles,
-    /// Everywhere else but at rest.
+    /// Of everything else but what rests.
     pub open: Quantiles,
     /// In the same frames: the error of an oracle with the same states, which knows gravity and the floor.
     pub oracle: Quantiles,
@@ -139,16 +139,16 @@ impl Known {
     }
 
     /// The states around an instant.
-    fn around(&self, time: TickTime) -> (Option<&(Tick, Body)>, Option<&(Tick, Body)>) {
+    fn around(&self, time: TickTime) -> [Option<&(Tick, Body)>; 2] {
         let at = time.ticks();
         let next = self.0.partition_point(|(tick, _)| f64::from(tick.0) <= at);
         let before = next.checked_sub(1).and_then(|place| self.0.get(place));
-        (before, self.0.get(next))
+        [before, self.0.get(next)]
     }
 
     fn encloses(&self, time: TickTime) -> bool {
         match self.around(time) {
-            (Some((before, _)), Some((after, _))) => *after - *before <= 2,
+            [Some((before, _)), Some((after, _))] => *after - *before <= 2,
             _ => false,
         }
     }
@@ -156,7 +156,7 @@ impl Known {
     /// The best guess by these states: along the curve that their velocities give where there is one on either side; otherwise on by velocity and gravity. Never
     /// below the floor.
     fn oracle(&self, time: TickTime, motion: Motion) -> Option<Vec3> {
-        let (before, after) = self.around(time);
+        let [before, after] = self.around(time);
         let (tick, body) = before?;
         let from = Vec3::from(body.place);
         let passed = (time.ticks() - f64::from(tick.0)) as f32 * TICK.as_secs_f64() as f32;
