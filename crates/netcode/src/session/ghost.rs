@@ -4,7 +4,7 @@ use muse_schema::{Blend, State};
 use muse_wire::Duration;
 
 use crate::interpolation::{Shown, Source};
-use crate::smoothing::{Smoothing, SmoothingConfig};
+use crate::smoothing::{IGNORE_BELOW, Smoothing, SmoothingConfig};
 
 /// One entity as it is shown, between two sources.
 #[derive(Debug)]
@@ -13,11 +13,22 @@ pub(super) struct Ghost<S> {
     pub(super) corrections: u64,
     /// True if it was predicted in the last frame.
     pub(super) is_predicted: bool,
-    /// The states of the last two frames without smoothing, with their times in seconds.
-    last: Option<(f64, S)>,
-    before_last: Option<(f64, S)>,
+    /// True if its prediction has changed since.
+    is_corrected: bool,
+    last: Option<Frame<S>>,
+    before_last: Option<Frame<S>>,
     correction: Smoothing<S>,
     handover: Smoothing<S>,
+}
+
+/// A frame in which it was shown.
+#[derive(Debug)]
+struct Frame<S> {
+    seconds: f64,
+    /// As its source had it.
+    state: S,
+    /// As it would have been shown without the step from one source to the other.
+    raw: S,
 }
 
 impl<S: State> Ghost<S> {
@@ -29,6 +40,7 @@ impl<S: State> Ghost<S> {
         Self {
             corrections: 0,
             is_predicted: false,
+            is_corrected: false,
             last: None,
             before_last: None,
             correction: Smoothing::new(smoothing),
@@ -44,10 +56,8 @@ impl<S: State> Ghost<S> {
         distance: fn(&S, &S) -> f32,
     ) {
         self.corrections = number;
-        if let Some((before, after)) = change.filter(|_| self.is_predicted) {
-            let distance = distance(&before, &after);
-            self.correction.correct(&before, &after, distance);
-        }
+        let changed = |(before, after): (S, S)| distance(&before, &after) >= IGNORE_BELOW;
+        self.is_corrected |= change.is_some_and(changed);
     }
 
     /// Returns what to draw at an instant of the client's own game.
@@ -63,18 +73,33 @@ impl<S: State> Ghost<S> {
             self.last = None;
             return shown;
         }
-        let passed = self.last.as_ref().map_or(0.0, |(at, _)| seconds - at) as f32;
+        let last = self.last.as_ref();
+        let passed = last.map_or(0.0, |last| seconds - last.seconds) as f32;
         self.correction.advance(passed);
         self.handover.advance(passed);
-        let (raw, source) = match predicted {
-            Some(state) => (self.correction.show(&state), Source::Predicted),
-            None => (shown.state.clone(), shown.source),
+        let is_corrected = std::mem::take(&mut self.is_corrected);
+        let (state, raw, source) = match predicted {
+            Some(state) => {
+                // From where it would be in this very frame: between two ticks a change of velocity is another difference than at either.
+                if let Some(old) = self.expected(seconds, |frame| &frame.state)
+                    && was
+                    && is_corrected
+                {
+                    let distance = distance(&old, &state);
+                    self.correction.correct(&old, &state, distance);
+                    // How it moved before says nothing about how it moves now.
+                    self.last = None;
+                }
+                let raw = self.correction.show(&state);
+                (state, raw, Source::Predicted)
+            }
+            None => (shown.state.clone(), shown.state.clone(), shown.source),
         };
         if was != self.is_predicted {
             // What it would have been in this frame without the change.
             let old = match was {
                 false => Some(shown.state),
-                true => self.expected(seconds),
+                true => self.expected(seconds, |frame| &frame.raw),
             };
             if let Some(old) = old {
                 self.handover.correct(&old, &raw, distance(&old, &raw));
@@ -83,28 +108,43 @@ impl<S: State> Ghost<S> {
                 self.correction.clear();
             }
         }
-        self.before_last = self.last.replace((seconds, raw.clone()));
+        let frame = Frame {
+            seconds,
+            state,
+            raw: raw.clone(),
+        };
+        self.before_last = self.last.replace(frame);
         Shown {
             state: self.handover.show(&raw),
             source,
         }
     }
 
-    /// The state at an instant, if it goes on as in the last two frames.
-    fn expected(&self, seconds: f64) -> Option<S> {
-        let (at, last) = self.last.as_ref()?;
-        let Some((from, before)) = &self.before_last else {
-            return Some(last.clone());
-        };
-        let span = at - from;
-        if span <= 0.0 {
-            return Some(last.clone());
-        }
-        let blend = Blend {
-            share: ((seconds - from) / span) as f32,
-            seconds: span as f32,
-        };
-        Some(before.blend(last, blend))
+    /// The state at an instant, if it goes on as in the last two frames; if there was one alone, by its velocity.
+    fn expected(&self, seconds: f64, of: fn(&Frame<S>) -> &S) -> Option<S> {
+        let last = self.last.as_ref()?;
+        let passed = seconds - last.seconds;
+        let before = self.before_last.as_ref();
+        Some(
+            match before.filter(|before| before.seconds < last.seconds) {
+                Some(before) => {
+                    let span = last.seconds - before.seconds;
+                    let share = (1.0 + passed / span) as f32;
+                    // No seconds: straight on, whatever its velocity is.
+                    of(before).blend(
+                        of(last),
+                        Blend {
+                            share,
+                            seconds: 0.0,
+                        },
+                    )
+                }
+                None => {
+                    let (share, seconds) = (2.0, passed as f32);
+                    of(last).blend(of(last), Blend { share, seconds })
+                }
+            },
+        )
     }
 }
 
