@@ -8,9 +8,9 @@ pub(crate) type Spot = [f32; 2];
 /// The input of a player for one tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Input {
-    /// Where to walk: any length.
+    /// The direction to walk in, of any length.
     pub(crate) walk: Spot,
-    /// Where to shoot.
+    /// The direction to shoot in.
     pub(crate) shoot: Option<Spot>,
 }
 
