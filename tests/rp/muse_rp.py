@@ -223,6 +223,9 @@ class Peer:
 
 
 class Client(Peer):
+    # Joins with other numbers first, as the original does when the offer reaches it twice.
+    joins_twice = False
+
     def connect(self, server):
         self.s, self.a, self.s2, self.a2 = (self.random.randrange(MODULUS) for _ in range(4))
         self.remote[RELIABLE] = server
@@ -239,6 +242,9 @@ class Client(Peer):
                 self.offer = INFO.unpack(payload)
                 window, percent = self.offer[2:4]
                 self.remote[PARTIAL] = (source[0], self.offer[1])
+                if self.joins_twice:
+                    self.transmit(PARTIAL, encode(self.s2 + 1, self.a2, INIT, 0, payload))
+                    self.s2, self.a2 = (self.random.randrange(MODULUS) for _ in range(2))
                 self.senders = [Sender(window, self.s), Sender(window, self.s2)]
                 self.receivers = [Reliable(window, seq), Partial(window, percent, self.a2)]
                 self.senders[PARTIAL].queue(INIT, 0, payload)

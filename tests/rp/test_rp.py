@@ -87,9 +87,10 @@ def check_partial(seen, slots_before):
     check(all(count <= allowed for count in lost.values()), lost)
 
 
-def client_against_serve(loss, seed):
+def client_against_serve(loss, seed, joins_twice=False):
     server, ports = serve("--echo")
     client = rp.Client("127.0.0.1", [0, 0], loss, seed)
+    client.joins_twice = joins_twice
     try:
         check(client.connect(("127.0.0.1", ports[0])), "connects")
         check(list(client.offer[:6]) == [*ports, WINDOW, PERCENT, *client.ports], client.offer)
@@ -161,6 +162,8 @@ TESTS = {
     "the vectors": test_vectors,
     "client against muse rp serve": lambda: client_against_serve(0.0, 1),
     "client against muse rp serve, 10 % lost": lambda: client_against_serve(0.1, 2),
+    "client that joins again with other numbers": lambda: client_against_serve(0.0, 6, True),
+    "client that joins again with other numbers, 10 % lost": lambda: client_against_serve(0.1, 7, True),
     "muse rp send against server, reliable": lambda: send_against_server(0.0, 3, "reliable"),
     "muse rp send against server, reliable, 10 % lost": lambda: send_against_server(0.1, 4, "reliable"),
     "muse rp send against server, partial, 10 % lost": lambda: send_against_server(0.1, 5, "partial"),

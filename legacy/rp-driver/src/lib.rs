@@ -148,7 +148,7 @@ pub enum BindError {
     /// A socket: the port is taken, or the address is not one of this machine.
     #[error("cannot listen at {address}: {source}")]
     Socket {
-        /// Where it was to listen.
+        /// The address at which it was to listen.
         address: SocketAddr,
         /// The system's reason.
         source: io::Error,

@@ -31,7 +31,7 @@ struct Plan {
     conditions: Conditions,
 }
 
-/// What was lost on the way to one client.
+/// Losses on the way to one client.
 #[derive(Default)]
 struct Losses {
     all: u32,

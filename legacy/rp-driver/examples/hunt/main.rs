@@ -134,7 +134,7 @@ struct View {
     window: Window,
     title: &'static str,
     shown: Option<Stage>,
-    /// Where the player walked last.
+    /// The direction in which the player walked last.
     facing: Spot,
     bots: bool,
 }

@@ -10,7 +10,7 @@ use crate::rules::Spot;
 pub(crate) enum Message {
     /// The host's greeting: who you are, and where you begin.
     You(u8, Spot),
-    /// Where a player is; also that there is one.
+    /// The place of a player; also that there is one.
     Position(u8, Spot),
     /// A player is gone.
     Left(u8),

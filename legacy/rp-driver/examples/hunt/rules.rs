@@ -8,9 +8,9 @@ pub(crate) type Spot = [f32; 2];
 /// The input of a player for one tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Input {
-    /// Where to walk: any length.
+    /// The direction to walk in, of any length.
     pub(crate) walk: Spot,
-    /// Where to shoot.
+    /// The direction to shoot in.
     pub(crate) shoot: Option<Spot>,
 }
 
@@ -100,7 +100,7 @@ impl Field {
                 by: shot.by,
             }));
             shot.ticks_left -= 1;
-            met.is_none() && shot.ticks_left > 0
+            met.is_none() && shot.ticks_left > 0 && inside(shot.at) == shot.at
         });
         hits
     }
@@ -117,10 +117,10 @@ impl Field {
                 .map(|(_, other)| other.at)
                 .any(|other| distance(*enemy, other) < mine)
         };
-        let nearest = self.enemies.values().min_by(|a, b| {
+        let free = self.enemies.values().filter(|enemy| !is_contested(enemy));
+        let nearest = free.min_by(|a, b| {
             let [left, right] = [a, b].map(|enemy| distance(**enemy, own.at));
-            let contested = is_contested(a).cmp(&is_contested(b));
-            contested.then(left.total_cmp(&right))
+            left.total_cmp(&right)
         });
         let Some(target) = nearest else {
             return Input::default();

@@ -32,7 +32,7 @@ pub(crate) struct Original {
     pub(crate) ended: bool,
     /// Numbers of partial channels drawn, one for each step 2 before step 4.
     pub(crate) drawn: u32,
-    /// What arrived at the application: numbers on the wire and payloads.
+    /// Messages that the application got: numbers on the wire and payloads.
     pub(crate) received: [Vec<(u32, Vec<u8>)>; 2],
     outgoing: [VecDeque<(SocketAddr, Vec<u8>)>; 2],
 }
@@ -323,7 +323,7 @@ impl Line {
         oldest
     }
 
-    /// What an acknowledgement has it send.
+    /// Takes an acknowledgement, and gives the datagrams that it releases.
     fn acknowledge(&mut self, now: Instant, ack: u32) -> Vec<Vec<u8>> {
         let ahead = ack.wrapping_sub(self.recognised);
         let mut out = Vec::new();
