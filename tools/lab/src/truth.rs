@@ -19,7 +19,7 @@ pub struct Place {
     pub name: &'static str,
     /// The bodies and the network.
     pub scene: Scene,
-    /// How old what was shown was over this network before it was true, in milliseconds: truth must not be bought with delay.
+    /// The age of what was shown over this network before it was true, in milliseconds: truth must not be bought with delay.
     pub age_ms_before: f64,
 }
 
@@ -32,7 +32,7 @@ pub struct Cell {
     pub age_ms_before: f64,
     /// The motion.
     pub motion: Motion,
-    /// What was seen.
+    /// All that was seen.
     pub errors: Errors,
 }
 

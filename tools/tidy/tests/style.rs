@@ -234,8 +234,10 @@ fn no_unkeyed_map_has_keys_that_strangers_choose() {
             for key in keys.into_iter().flatten().map(first_argument) {
                 let mut words =
                     key.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-                // A parameter may be anything.
-                if words.any(|word| foreign.contains(&word) || word.len() == 1) {
+                // A parameter may be anything; what the program's own text says is nobody's choice.
+                if !key.contains("'static")
+                    && words.any(|word| foreign.contains(&word) || word.len() == 1)
+                {
                     found.push(format!("{}:{}: {key}", file.path, index + 1));
                 }
             }

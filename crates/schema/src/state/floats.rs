@@ -310,7 +310,7 @@ fn tamed(way: f64, slopes: [f64; 2]) -> [f64; 2] {
     slopes.map(|slope| slope.clamp(-steepest, steepest))
 }
 
-/// What would lose its speed within this time turned at once.
+/// The time within which something that turned at once would have lost its speed.
 const SHARP_SECONDS: f64 = 0.05;
 /// Share of the way by which the lines may miss it.
 const SLACK: f64 = 0.1;
