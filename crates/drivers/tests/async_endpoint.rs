@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use muse_drivers::{
-    AsyncClientDriver, AsyncEndpointDriver, AsyncUdp, Clock, Driver, UdpOptions, new_key,
+    AsyncClientDriver, AsyncEndpointDriver, AsyncUdp, Clock, Driver, RoomOptions, UdpOptions,
+    new_key,
 };
 use muse_relay::{
     HostTokens, Invitation, Limits, LinkEvent, MasterKey, Refusal, Relay, RoomCode,
@@ -126,10 +127,10 @@ fn a_host_shows_its_token_to_the_relay_and_bans_a_guest_there() -> io::Result<()
         host.open_room(relay)?;
         let refused = host.next_relay_event().await?;
         assert_eq!(refused, LinkEvent::Refused(Refusal::NoToken));
-        let code = host.open_room_with(relay, Some(token))?;
+        let code = host.open_room_with(relay, RoomOptions::default().token(token))?;
         let opened = host.next_relay_event().await?;
         assert!(matches!(opened, LinkEvent::Opened { .. }), "{opened:?}");
-        let mut guest = AsyncClientDriver::join(relay, code, config, how)?;
+        let mut guest = AsyncClientDriver::join(relay, code, RoomOptions::default(), config, how)?;
         let banned = tokio::spawn(async move {
             loop {
                 if let LinkEvent::Refused(reason) = guest.next_relay_event().await? {
@@ -229,7 +230,8 @@ fn a_room_that_is_not_there_is_refused() -> io::Result<()> {
         let config = Config::new(3).channel(ChannelConfig::new(Delivery::ReliableOrdered));
         let code: RoomCode = "0123-4567-89AB".parse().expect("a code");
         let how = Connect::pinned(new_key()?.public());
-        let mut client = AsyncClientDriver::join(relay()?, code, config, how)?;
+        let options = RoomOptions::default();
+        let mut client = AsyncClientDriver::join(relay()?, code, options, config, how)?;
         let event = tokio::time::timeout(Duration::from_secs(30), client.next_relay_event())
             .await
             .expect("an answer")?;

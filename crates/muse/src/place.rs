@@ -187,6 +187,8 @@ pub struct Join {
     to: Target,
     hello: Vec<u8>,
     timeout: Option<Duration>,
+    #[cfg(not(target_arch = "wasm32"))]
+    relay_only: bool,
     /// The link that leads there, if it is none of this machine's sockets, and its properties.
     memory: Option<(MemoryDriver, Link)>,
 }
@@ -229,6 +231,8 @@ impl Join {
             to,
             hello: Vec::new(),
             timeout: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            relay_only: false,
             memory: None,
         }
     }
@@ -249,7 +253,10 @@ impl Join {
         };
         match self.memory {
             Some((end, link)) => Ok(ClientDriver::over_memory(end, config.link(link), how)?),
-            None => self.to.open(config, how),
+            #[cfg(not(target_arch = "wasm32"))]
+            None => self.to.open(self.relay_only, config, how),
+            #[cfg(target_arch = "wasm32")]
+            None => Err(not_carried()),
         }
     }
 }
@@ -276,23 +283,23 @@ impl Target {
 
     /// Begins to connect over a socket.
     #[cfg(not(target_arch = "wasm32"))]
-    fn open(self, config: Config, how: Connect) -> Result<ClientDriver> {
+    fn open(self, relay_only: bool, config: Config, how: Connect) -> Result<ClientDriver> {
+        if let Self::Text(text) = &self
+            && let Some(it) = room::invitation(text)
+        {
+            return room::join(&it, relay_only, config, how);
+        }
+        if relay_only {
+            return Err(no_relay());
+        }
         Ok(match self {
             Self::Token(address, _) => ClientDriver::connect(&*address, config, how)?,
-            Self::Text(text) => match room::invitation(&text) {
-                Some(it) => room::join(&it, config, how)?,
-                None => {
-                    let address = parse_address(&text)?;
-                    ClientDriver::connect((&*address.host(), address.port()), config, how)?
-                }
-            },
+            Self::Text(text) => {
+                let address = parse_address(&text)?;
+                ClientDriver::connect((&*address.host(), address.port()), config, how)?
+            }
             Self::Key(_) => return Err(not_carried()),
         })
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    fn open(self, _: Config, _: Connect) -> Result<ClientDriver> {
-        Err(not_carried())
     }
 }
 
@@ -302,6 +309,12 @@ fn parse_address(text: &str) -> Result<ServerAddress> {
         std::io::Error::new(std::io::ErrorKind::InvalidInput, text)
     };
     Ok(text.parse().map_err(invalid)?)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn no_relay() -> Error {
+    let text = "only a room is reached through a relay alone: join by its invitation, or without `relay_only`";
+    std::io::Error::new(std::io::ErrorKind::InvalidInput, text).into()
 }
 
 fn not_carried() -> Error {

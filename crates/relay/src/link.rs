@@ -170,8 +170,8 @@ impl Link {
         link
     }
 
-    /// Sets whether a direct way is looked for. Default true. Without it the peer does not learn our address, and everything goes through
-    /// the relay. To be called before the link is used.
+    /// Sets whether a direct way is looked for. Default true. Without it no peer learns our address and we learn nobody's: everything goes through
+    /// the relay. One side is enough. To be called before the link is used.
     pub fn direct(mut self, on: bool) -> Self {
         self.direct = on;
         self

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use muse_drivers::{EndpointDriver, load_or_create_key, new_key};
+use muse_drivers::{EndpointDriver, RoomOptions, load_or_create_key, new_key};
 use muse_relay::{Invitation, LinkEvent};
 use muse_transport::token::ConnectToken;
 use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions, ServerPublicKey};
@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 /// The address to listen on, and the key.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n\nIt prints the command to type on the other machine. Ctrl-C ends it."
+    after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n         muse echo --relay relay.example.com:7788 --relay-only\n\nIt prints the command to type on the other machine. Ctrl-C ends it."
 )]
 pub(crate) struct Arguments {
     /// Address and port; `[::]` takes IPv4 too, port 0 lets the system choose.
@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// The master's token for that relay, if it demands one.
     #[arg(long, value_name = "TOKEN", requires = "relay")]
     relay_token: Option<String>,
+    /// Look for no direct ways: clients that came by the invitation do not learn this address, nor this program theirs.
+    #[arg(long, requires = "relay")]
+    relay_only: bool,
 }
 
 /// Echoes until Ctrl-C.
@@ -46,9 +49,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .context("cannot listen; choose another address or port with --listen")?;
     println!("muse ping {} --key {public}", server.local_addr()?);
     if let Some(relay) = &arguments.relay {
-        let token = arguments.relay_token.as_deref();
-        let token = token.map(ConnectToken::from_text).transpose()?;
-        server.open_room_with(muse_program::address::resolve(relay)?, token)?;
+        let mut room = relay_only(arguments.relay_only);
+        if let Some(token) = &arguments.relay_token {
+            room = room.token(ConnectToken::from_text(token)?);
+        }
+        server.open_room_with(muse_program::address::resolve(relay)?, room)?;
     }
     while !interrupt.is_raised() {
         server.tick(|server, event| match event {
@@ -88,6 +93,14 @@ fn report_relay(server: &mut EndpointDriver, key: &ServerPublicKey) -> anyhow::R
         }
     }
     Ok(())
+}
+
+/// The options of a room whose players may not learn each other's addresses, or may.
+pub(crate) fn relay_only(only: bool) -> RoomOptions {
+    match only {
+        true => RoomOptions::default().relay_only(),
+        false => RoomOptions::default(),
+    }
 }
 
 /// The configuration that `muse echo` and `muse ping` share: one unreliable channel.

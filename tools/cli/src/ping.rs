@@ -11,7 +11,7 @@ use muse_program::address::resolve;
 use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
 
-use crate::echo::{LOOK_EVERY, config};
+use crate::echo::{LOOK_EVERY, config, relay_only};
 use crate::interrupt::Interrupt;
 
 /// The server to ping, and the pings.
@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// The server's public key, as it prints it; not needed with an invitation.
     #[arg(long, value_name = "HEX")]
     key: Option<ServerPublicKey>,
+    /// Look for no direct way: the server does not learn this address, nor this program the server's. Needs an invitation.
+    #[arg(long, conflicts_with = "key")]
+    relay_only: bool,
     /// Number of pings; until Ctrl-C by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -73,9 +76,14 @@ fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(ClientDriv
         let invitation: Invitation = arguments.server.parse()?;
         let key = ServerPublicKey::from_bytes(invitation.host_key);
         let how = Connect::pinned(key).timeout(timeout.into());
-        let client = ClientDriver::join(invitation.relay, invitation.code, config(), how)
+        let (relay, code) = (invitation.relay, invitation.code);
+        let options = relay_only(arguments.relay_only);
+        let client = ClientDriver::join(relay, code, options, config(), how)
             .with_context(|| format!("cannot join through the relay {}", invitation.relay))?;
         return Ok((client, invitation.relay));
+    }
+    if arguments.relay_only {
+        bail!("--relay-only needs the invitation of a server behind a relay (`muse echo --relay`)");
     }
     let server = resolve(&arguments.server)?;
     let key = arguments

@@ -38,16 +38,16 @@ impl EndpointDriver {
     /// # }
     /// ```
     pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
-        self.open_room_with(relay, None)
+        self.open_room_with(relay, RoomOptions::default())
     }
 
-    /// As [`open_room`](Self::open_room), at a relay that opens rooms for holders of its master's tokens alone.
+    /// As [`open_room`](Self::open_room), with options.
     pub fn open_room_with(
         &mut self,
         relay: SocketAddr,
-        token: Option<ConnectToken>,
+        options: RoomOptions,
     ) -> io::Result<RoomCode> {
-        let (link, code) = open_room(self.now(), relay, token)?;
+        let (link, code) = open_room(self.now(), relay, options)?;
         self.set_relay(link)?;
         Ok(code)
     }
@@ -75,12 +75,13 @@ impl ClientDriver {
     pub fn join(
         relay: SocketAddr,
         code: RoomCode,
+        options: RoomOptions,
         config: Config,
         how: Connect,
     ) -> io::Result<Self> {
         let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
         let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
-        let link = Link::join(driver.now(), relay, code, seed()?);
+        let link = join_room(driver.now(), relay, code, &options)?;
         driver.set_relay(link)?;
         Self::begin(driver, &[Link::host_address()], how)
     }
@@ -89,8 +90,30 @@ impl ClientDriver {
     pub fn accept_invitation(invitation: &Invitation, config: Config) -> io::Result<Self> {
         let key = ServerPublicKey::from_bytes(invitation.host_key);
         let (relay, code) = (invitation.relay, invitation.code);
-        Self::join(relay, code, config, Connect::pinned(key))
+        let options = RoomOptions::default();
+        Self::join(relay, code, options, config, Connect::pinned(key))
     }
+}
+
+/// Options of a room at a relay, for its host and for its guests.
+#[derive(Debug, Default)]
+pub struct RoomOptions {
+    relay_only: bool,
+    token: Option<ConnectToken>,
+}
+
+impl RoomOptions {
+    /// Looks for no direct way: everything goes through the relay, and neither side learns the other's address. It is enough if one of the two
+    /// wants it. Costs the way over the relay for as long as the connection lasts, and the relay's bandwidth.
+    pub fn relay_only(mut self) -> Self {
+        self.relay_only = true;
+        self
+    }
+}
+
+muse_wire::setters! { RoomOptions:
+    /// The host's right to open a room, at a relay that opens rooms for holders of its master's tokens alone. Guests need none.
+    token: ConnectToken = Some(token),
 }
 
 /// Has a relay let a peer in no more. Returns the peer's addresses that are known.
@@ -105,17 +128,27 @@ pub(crate) fn seed() -> io::Result<[u8; 32]> {
     Ok(seed)
 }
 
-/// A link that opens a room at `relay`, with a token if the relay demands one; and the code of the room.
+/// A link that joins a room at `relay`.
+pub(crate) fn join_room(
+    now: Instant,
+    relay: SocketAddr,
+    code: RoomCode,
+    options: &RoomOptions,
+) -> io::Result<Link> {
+    Ok(Link::join(now, relay, code, seed()?).direct(!options.relay_only))
+}
+
+/// A link that opens a room at `relay`, and the code of the room.
 pub(crate) fn open_room(
     now: Instant,
     relay: SocketAddr,
-    token: Option<ConnectToken>,
+    options: RoomOptions,
 ) -> io::Result<(Link, RoomCode)> {
     let mut key = [0; 16];
     fill_random(&mut key)?;
     let key = RoomKey::new(key);
-    let link = Link::open(now, relay, key, seed()?);
-    let link = match token {
+    let link = Link::open(now, relay, key, seed()?).direct(!options.relay_only);
+    let link = match options.token {
         Some(token) => link.token(token),
         None => link,
     };

@@ -42,6 +42,11 @@ pub(super) fn host_key(invitation: &Invitation) -> ServerPublicKey {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) fn join(invitation: &Invitation, _: Config, _: Connect) -> Result<ClientDriver> {
+pub(super) fn join(
+    invitation: &Invitation,
+    _: bool,
+    _: Config,
+    _: Connect,
+) -> Result<ClientDriver> {
     match *invitation {}
 }

@@ -37,7 +37,7 @@ mod native {
 
     use std::net::{SocketAddr, ToSocketAddrs};
 
-    use muse_drivers::{ClientDriver, EndpointDriver};
+    use muse_drivers::{ClientDriver, EndpointDriver, RoomOptions};
     use muse_netcode::prediction::Game;
     use muse_schema::State;
     use muse_transport::token::ConnectToken;
@@ -50,7 +50,7 @@ mod native {
     #[derive(Debug, Default)]
     pub(crate) struct Room {
         relay: Option<String>,
-        token: Option<ConnectToken>,
+        options: RoomOptions,
     }
 
     impl Listen {
@@ -63,7 +63,24 @@ mod native {
         /// Shows this token to the relay of its [room](Self::room), for a relay that opens rooms for holders of its master's tokens alone. The master gives it to
         /// signed-in players (`docs/relay-v2.md`).
         pub fn room_token(mut self, token: ConnectToken) -> Self {
-            self.room.token = Some(token);
+            self.room.options = self.room.options.token(token);
+            self
+        }
+
+        /// Looks for no direct ways to the guests of its [room](Self::room): they never learn the host's address, nor the host theirs, and everything
+        /// goes through the relay. Costs the way over the relay, and its bandwidth.
+        pub fn relay_only(mut self) -> Self {
+            self.room.options = self.room.options.relay_only();
+            self
+        }
+    }
+
+    impl Join {
+        /// Looks for no direct way to the host of a room: the host never learns the player's address, nor the player the host's, and everything goes
+        /// through the relay. It is enough if one of the two wants it. Without a room there is no other way than the direct one, and
+        /// connecting fails.
+        pub fn relay_only(mut self) -> Self {
+            self.relay_only = true;
             self
         }
     }
@@ -81,7 +98,7 @@ mod native {
             let relay = lookup(&relay)?;
             Ok(Some(Invitation {
                 relay,
-                code: link.open_room_with(relay, self.token)?,
+                code: link.open_room_with(relay, self.options)?,
                 host_key: *key.as_bytes(),
             }))
         }
@@ -98,8 +115,18 @@ mod native {
     }
 
     /// Begins to connect to the host that wrote an invitation.
-    pub(crate) fn join(it: &Invitation, config: Config, how: Connect) -> Result<ClientDriver> {
-        Ok(ClientDriver::join(it.relay, it.code, config, how)?)
+    pub(crate) fn join(
+        it: &Invitation,
+        relay_only: bool,
+        config: Config,
+        how: Connect,
+    ) -> Result<ClientDriver> {
+        let options = match relay_only {
+            true => RoomOptions::default().relay_only(),
+            false => RoomOptions::default(),
+        };
+        let (relay, code) = (it.relay, it.code);
+        Ok(ClientDriver::join(relay, code, options, config, how)?)
     }
 
     fn lookup(name: &str) -> Result<SocketAddr> {

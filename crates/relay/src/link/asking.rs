@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use muse_wire::{Duration, Instant};
 
-use super::super::packet::{LegId, Packet, Refusal, ShownToken, VERSION};
+use super::super::packet::{Candidates, LegId, Packet, Refusal, ShownToken, VERSION};
 use super::super::relay::occasion;
 use super::{Asking, Link, LinkEvent, Ready, Role, State, host_id};
 
@@ -47,7 +47,11 @@ impl Link {
 
     pub(super) fn send_request(&mut self, asking: &Asking) {
         let random = asking.random;
-        let (direct, local) = (self.direct, self.local);
+        // Without a direct way not even the relay needs to know where we are in the local network.
+        let (direct, local) = match self.direct {
+            true => (true, self.local),
+            false => (false, Candidates::NONE),
+        };
         let packet = match (asking.cookie, self.role) {
             (None, _) => Packet::Hello {
                 version: VERSION,

@@ -145,6 +145,17 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64, conditions: Conditions, limits: Limits, host: Place) -> Self {
+        Self::with_host(seed, conditions, limits, host, |link| link)
+    }
+
+    /// A world whose host's link has options.
+    pub(crate) fn with_host(
+        seed: u64,
+        conditions: Conditions,
+        limits: Limits,
+        host: Place,
+        options: impl FnOnce(Link) -> Link,
+    ) -> Self {
         let mut network = Network::new(seed);
         network.set_default(conditions);
         let mut simulation = Simulation::new(network);
@@ -171,7 +182,7 @@ impl World {
         endpoint.listen(ServerOptions::new(world.server.clone()));
         let link = Link::open(Instant::ZERO, RELAY, key, world.link_seed(1));
         let inside = world.simulation.network().addresses(node)[0];
-        let link = link.local_addresses(&[inside]);
+        let link = options(link).local_addresses(&[inside]);
         world.attach(node, endpoint, link, true);
         world
     }
