@@ -98,7 +98,13 @@ impl AsyncEndpointDriver {
         let machine = &mut self.endpoint;
         match &mut self.link {
             None => self.udp.turn(machine).await,
-            Some(link) => self.udp.turn(&mut Through { machine, link }).await,
+            Some(link) => {
+                self.udp.turn(&mut Through { machine, link }).await?;
+                if let Some(server) = relay::host_key(link) {
+                    self.endpoint.pin(server);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -220,7 +226,7 @@ impl AsyncClientDriver {
 mod rooms {
     //! Rooms at a relay.
 
-    use muse_relay::{Invitation, LinkEvent, RoomCode};
+    use muse_relay::{Invitation, LinkEvent, RoomCode, ShortCode};
     use muse_transport::ServerPublicKey;
 
     use super::*;
@@ -230,7 +236,7 @@ mod rooms {
 
     impl AsyncEndpointDriver {
         /// Opens a room at a relay; see [`EndpointDriver::open_room`](crate::EndpointDriver::open_room).
-        pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
+        pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<ShortCode> {
             self.open_room_with(relay, RoomOptions::default())
         }
 
@@ -239,8 +245,9 @@ mod rooms {
             &mut self,
             relay: SocketAddr,
             options: RoomOptions,
-        ) -> io::Result<RoomCode> {
-            let (link, code) = open_room(self.now(), relay, options)?;
+        ) -> io::Result<ShortCode> {
+            let host_key = self.endpoint.public_key();
+            let (link, code) = open_room(self.now(), relay, host_key, options)?;
             self.set_link(link)?;
             Ok(code)
         }
@@ -284,6 +291,23 @@ mod rooms {
             let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
             let mut driver = AsyncEndpointDriver::new(socket, config)?;
             driver.set_link(join_room(driver.now(), relay, code, &options)?)?;
+            Self::begin(driver, &[Link::host_address()], how)
+        }
+
+        /// Begins to connect to the host of a room by its short code; see
+        /// [`ClientDriver::join_by_code`](crate::ClientDriver::join_by_code).
+        pub fn join_by_code(
+            relay: SocketAddr,
+            code: ShortCode,
+            options: RoomOptions,
+            config: Config,
+            how: Connect,
+        ) -> io::Result<Self> {
+            let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
+            let mut driver = AsyncEndpointDriver::new(socket, config)?;
+            let now = driver.now();
+            let link = join_room(now, relay, code.room(), &options)?;
+            driver.set_link(link.take_key(now, code))?;
             Self::begin(driver, &[Link::host_address()], how)
         }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-use muse_relay::{Invitation, LinkEvent, RoomCode, RoomKey};
+use muse_relay::{CodeSecret, Invitation, LinkEvent, RoomCode, RoomKey, ShortCode};
 pub(crate) use muse_relay::{Link, Through};
 use muse_transport::token::ConnectToken;
 use muse_transport::{Config, Connect, ServerPublicKey};
@@ -14,30 +14,33 @@ use crate::sockets::Sockets;
 use crate::{ClientDriver, EndpointDriver, UdpDriver, UdpOptions, fill_random};
 
 impl EndpointDriver {
-    /// Opens a room at a relay, so that clients behind routers can come by its code, and others as before. One room at a time; a
-    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. An
-    /// [`Invitation`](muse_relay::Invitation) holds the code together with the server's key.
+    /// Opens a room at a relay, so that clients behind routers can come by its short code, and others as before. One room at a time; a
+    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. The code leads to the room for those who know the relay; an
+    /// [`Invitation`](muse_relay::Invitation) holds everything.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
-    /// # use muse_drivers::{ClientDriver, EndpointDriver, new_key};
-    /// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
-    /// use muse_relay::Invitation;
+    /// # use muse_drivers::{ClientDriver, EndpointDriver, RoomOptions, new_key};
+    /// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, ServerOptions};
+    /// use muse_relay::{Invitation, ShortCode};
     /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
     /// let key = new_key()?;
     /// let host_key = *key.public().as_bytes();
     /// let mut server = EndpointDriver::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
     /// let relay = "127.0.0.1:7788".parse().expect("an address");
-    /// let code = server.open_room(relay)?;
-    /// let text = Invitation { relay, code, host_key }.to_string(); // to be sent to a friend, who does:
+    /// let text = server.open_room(relay)?.to_string(); // such as KWXPTR-7Q4M: what a friend types
+    /// let code: ShortCode = text.parse().expect("ten letters");
+    /// let (options, how) = (RoomOptions::default(), Connect::key_follows());
+    /// let client = ClientDriver::join_by_code(relay, code, options, config.clone(), how)?;
+    /// # drop(client);
+    /// let text = Invitation { relay, code: code.room(), host_key }.to_string(); // a link, to be sent
     /// let invitation: Invitation = text.parse().expect("copied whole");
-    /// assert_eq!((invitation.code, invitation.host_key), (code, host_key));
     /// let client = ClientDriver::accept_invitation(&invitation, config)?;
     /// # drop(client);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
+    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<ShortCode> {
         self.open_room_with(relay, RoomOptions::default())
     }
 
@@ -46,8 +49,8 @@ impl EndpointDriver {
         &mut self,
         relay: SocketAddr,
         options: RoomOptions,
-    ) -> io::Result<RoomCode> {
-        let (link, code) = open_room(self.now(), relay, options)?;
+    ) -> io::Result<ShortCode> {
+        let (link, code) = open_room(self.now(), relay, self.endpoint.public_key(), options)?;
         self.set_relay(link)?;
         Ok(code)
     }
@@ -83,6 +86,23 @@ impl ClientDriver {
         let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
         let link = join_room(driver.now(), relay, code, &options)?;
         driver.set_relay(link)?;
+        Self::begin(driver, &[Link::host_address()], how)
+    }
+
+    /// As [`join`](Self::join), with a short code and no key: the host's is learned by the code, through the relay, which cannot read or guess it.
+    /// `how` is [`Connect::key_follows`]. A code that leads nowhere ends in [`Refusal::NoWay`](muse_transport::Refusal::NoWay), which says why.
+    pub fn join_by_code(
+        relay: SocketAddr,
+        code: ShortCode,
+        options: RoomOptions,
+        config: Config,
+        how: Connect,
+    ) -> io::Result<Self> {
+        let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
+        let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
+        let now = driver.now();
+        let link = join_room(now, relay, code.room(), &options)?;
+        driver.set_relay(link.take_key(now, code))?;
         Self::begin(driver, &[Link::host_address()], how)
     }
 
@@ -138,12 +158,25 @@ pub(crate) fn join_room(
     Ok(Link::join(now, relay, code, seed()?).direct(!options.relay_only))
 }
 
-/// A link that opens a room at `relay`, and the code of the room.
+/// The key that a guest has learned by a short code, or why there is none.
+pub(crate) fn host_key(link: &mut Link) -> Option<Result<ServerPublicKey, String>> {
+    let outcome = link.poll_host_key()?;
+    let key = outcome.map(ServerPublicKey::from_bytes);
+    Some(key.map_err(|reason| reason.to_string()))
+}
+
+/// A link that opens a room at `relay` and gives the host's key to guests with the room's short code; and that code.
 pub(crate) fn open_room(
     now: Instant,
     relay: SocketAddr,
+    host_key: Option<ServerPublicKey>,
     options: RoomOptions,
-) -> io::Result<(Link, RoomCode)> {
+) -> io::Result<(Link, ShortCode)> {
+    let no_server = || {
+        let text = "only a server opens rooms: this endpoint does not listen";
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    };
+    let host_key = host_key.ok_or_else(no_server)?;
     let mut key = [0; 16];
     fill_random(&mut key)?;
     let key = RoomKey::new(key);
@@ -152,7 +185,11 @@ pub(crate) fn open_room(
         Some(token) => link.token(token),
         None => link,
     };
-    Ok((link, key.code()))
+    let mut secret = [0; 4];
+    fill_random(&mut secret)?;
+    let secret = CodeSecret::new(secret);
+    let link = link.give_key(now, secret, *host_key.as_bytes());
+    Ok((link, ShortCode::new(key.code(), secret)))
 }
 
 /// Tells the link where the socket at `bound` is in the local network.

@@ -6,6 +6,7 @@ use muse_wire::{Duration, Instant};
 
 use super::super::packet::{Candidates, LegId, Packet, Refusal, ShownToken, VERSION};
 use super::super::relay::occasion;
+use super::super::short_code::CodeRefusal;
 use super::{Asking, Link, LinkEvent, Ready, Role, State, host_id};
 
 impl Link {
@@ -113,6 +114,7 @@ impl Link {
             },
             Role::Guest(_) => LinkEvent::Joined { public: observed },
         });
+        self.by_code.hurry(now);
         if matches!(self.role, Role::Guest(_)) && self.direct {
             self.expect_introduction(now, id);
         }
@@ -130,6 +132,9 @@ impl Link {
                 asking.since = since;
             }
             return;
+        }
+        if reason == Refusal::NoSuchRoom {
+            self.by_code.fail(CodeRefusal::NoSuchRoom);
         }
         self.event(LinkEvent::Refused(reason));
         self.state = State::Over;

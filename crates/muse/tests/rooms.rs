@@ -1,4 +1,4 @@
-//! A room whose players do not learn each other's addresses, by one option of the host or of the guest.
+//! Guests that have a short code and nothing else; and a room whose players do not learn each other's addresses, by one option of the host or of the guest.
 
 use std::time::{Duration as Patience, Instant};
 
@@ -18,7 +18,7 @@ fn protocol() -> Protocol {
     Protocol::new("relay-only/1").message::<Number>(Delivery::ReliableOrdered)
 }
 
-/// A guest and a host in a room exchange a hundred messages. Returns how often the relay introduced one to the other, and how many peers each looks
+/// A guest and a host in a room, which it enters by its short code, exchange a hundred messages. Returns how often the relay introduced one to the other, and how many peers each looks
 /// for a direct way to.
 fn play(listen: impl Fn(Listen) -> Listen, join: impl Fn(Join) -> Join) -> (u64, usize, usize) {
     let clock = Clock::start();
@@ -46,7 +46,9 @@ fn play(listen: impl Fn(Listen) -> Listen, join: impl Fn(Join) -> Join) -> (u64,
         *relay.stats()
     };
     while turn(&mut server).rooms_opened == 0 {}
-    let mut client = Client::connect(join(Join::to(&server.line())), protocol()).expect("a socket");
+    let code = server.short_code().expect("it has a room").to_string();
+    let mut client =
+        Client::connect(join(Join::room(&relay_at, &code)), protocol()).expect("a socket");
     for number in 0..100 {
         client
             .send_when_connected(&Number(number))
@@ -92,4 +94,41 @@ fn an_address_cannot_be_reached_through_a_relay_alone() {
     let error = Client::connect(Join::to(&address).relay_only(), protocol());
     let error = error.expect_err("there is no relay").to_string();
     assert!(error.contains("invitation"), "{error}");
+}
+
+#[test]
+fn a_wrong_code_says_so_at_once() {
+    let clock = Clock::start();
+    let at = "127.0.0.1:0".parse().expect("an address");
+    let mut driver = UdpDriver::bind(at, &UdpOptions::default()).expect("a free port");
+    let mut relay = Relay::danger_open(clock.now(), Limits::default(), [7; 32]);
+    let relay_at = driver.local_addr().expect("it is bound").to_string();
+    let key = muse::new_key().expect("randomness");
+    let room = Listen::at("127.0.0.1:0").key(key).room(&relay_at);
+    let mut server = Server::listen(room, protocol()).expect("a free port");
+    let code = server.short_code().expect("it has a room").to_string();
+    let last = if code.ends_with('7') { '8' } else { '7' };
+    let wrong = format!("{}{last}", &code[..code.len() - 1]);
+    let began = Instant::now();
+    let mut client = None;
+    let error = loop {
+        assert!(began.elapsed() < PATIENCE, "never refused");
+        let polled = driver.poll(clock.now(), &mut relay);
+        polled.expect("the relay runs");
+        let served = server.tick_within(Duration::from_millis(1), |_, _| Ok(()));
+        served.expect("the server runs");
+        if relay.stats().rooms_opened == 0 {
+            continue;
+        }
+        let client = client.get_or_insert_with(|| {
+            Client::connect(Join::room(&relay_at, &wrong), protocol()).expect("a socket")
+        });
+        if let Err(error) = client.tick(|_, _| Ok(())) {
+            break error.to_string();
+        }
+    };
+    assert!(error.contains("last four letters"), "{error}");
+    let error = Client::connect(Join::room(&relay_at, "KWXPTR"), protocol());
+    let error = error.expect_err("too short").to_string();
+    assert!(error.contains("10 letters"), "{error}");
 }
