@@ -453,6 +453,7 @@ impl Director {
             region: regions.into_iter().next(),
             rating: found.rating,
             since: now,
+            without: found.left.clone(),
         });
     }
 

@@ -7,7 +7,7 @@ use muse_wire::Instant;
 
 use super::lanes::{Place, Signature};
 use super::{Entry, Queue};
-use crate::ticket::Ticket;
+use crate::ticket::{Backfill, Ticket};
 
 /// The decisions of a pass. The tickets that it names are out of the queue.
 #[derive(Debug, Default)]
@@ -353,7 +353,7 @@ impl Queue {
                     .accepted(now - backfill.since)
                     .map(|(rating, _)| rating),
             };
-            self.fill_seats(now, &mut draft, backfill.preferences.players, checks);
+            self.fill_seats(now, &mut draft, &backfill, checks);
             for ticket in draft.tickets.drain(..).filter_map(|id| self.remove(id)) {
                 backfill.seats = backfill.seats.saturating_sub(ticket.party.len() as u8);
                 passed.filled.push(Filled {
@@ -368,7 +368,8 @@ impl Queue {
     }
 
     /// Like [`fill`](Self::fill) for a match that runs: its preferences are settled, so that a ticket must agree with them alone.
-    fn fill_seats(&self, now: Instant, draft: &mut Draft, players: Option<u8>, checks: &mut usize) {
+    fn fill_seats(&self, now: Instant, draft: &mut Draft, seats: &Backfill, checks: &mut usize) {
+        let players = seats.preferences.players;
         let mut candidates: BTreeSet<(Place, usize)> = BTreeSet::new();
         for (signature, size, places) in self.lanes.near(&draft.signature) {
             *checks = checks.saturating_sub(1);
@@ -383,7 +384,11 @@ impl Queue {
                 break;
             }
             *checks = checks.saturating_sub(CHECK_COST);
-            if size <= draft.free() && self.joins(now, draft, place).is_some() {
+            let party = &self.entries[&place.1].ticket.party;
+            let has_left = party
+                .iter()
+                .any(|member| seats.without.contains(&member.account));
+            if !has_left && size <= draft.free() && self.joins(now, draft, place).is_some() {
                 draft.tickets.push(place.1);
                 draft.taken += size;
             }

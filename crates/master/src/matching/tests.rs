@@ -196,6 +196,7 @@ fn seats_of_running_matches_are_filled_first() {
         region: None,
         rating: 1_500.0,
         since: at(3),
+        without: Vec::new(),
     });
     let passed = queue.pass(at(4), usize::MAX);
     let filled: Vec<u64> = passed
@@ -209,6 +210,23 @@ fn seats_of_running_matches_are_filled_first() {
 }
 
 #[test]
+fn nobody_gets_a_seat_of_a_match_that_they_left() {
+    let mut queue = queue([ticket(1, 0, any()), ticket(2, 1, any())]);
+    queue.set_backfill(Backfill {
+        match_id: MatchId(9),
+        seats: 2,
+        preferences: any(),
+        region: None,
+        rating: 1_500.0,
+        since: at(2),
+        without: vec![AccountId(1)],
+    });
+    let filled = queue.pass(at(2), usize::MAX).filled;
+    let filled: Vec<u64> = filled.iter().map(|filled| filled.ticket.id.0).collect();
+    assert_eq!(filled, [2]);
+}
+
+#[test]
 fn nobody_is_put_into_a_running_match_of_another_kind() {
     let mut queue = queue([ticket(1, 0, any().choice("mode", "war"))]);
     queue.set_backfill(Backfill {
@@ -218,6 +236,7 @@ fn nobody_is_put_into_a_running_match_of_another_kind() {
         region: None,
         rating: 1_500.0,
         since: at(0),
+        without: Vec::new(),
     });
     assert!(queue.pass(at(100), usize::MAX).filled.is_empty());
     queue.remove_backfill(MatchId(9));
