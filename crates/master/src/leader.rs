@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::bus::Note;
 use crate::director::{Action, Director, DirectorConfig, Ending, NoServer, StoredMatch};
 use crate::lease::{Lease, RENEW_EVERY};
+use crate::matching::QueueRules;
 use crate::store::{Fill, StoreError, StoredReport};
 use crate::ticket::Ticket;
 pub use requests::{Looked, Reply, Request, StoreRequest, Transaction};
@@ -109,6 +110,14 @@ impl Leader {
     pub fn shared(mut self, is_shared: bool) -> Self {
         self.is_shared = is_shared;
         self
+    }
+
+    /// Changes the rules of named queues.
+    pub fn set_queues(&mut self, now: Instant, queues: &QueueRules) {
+        self.config = mem::take(&mut self.config).queues(queues.clone());
+        if let State::Leading(leading) = &mut self.state {
+            leading.director.set_queues(now, queues.clone());
+        }
     }
 
     /// True from the time when everything is restored until the end.

@@ -442,7 +442,7 @@ impl Director {
             .iter()
             .filter(|player| !report.seated.contains(player));
         let promised = found.filling + promised.count();
-        let regions = self.config.matching.regions_by_latency(&found.preferences);
+        let regions = self.queue.regions(&found.preferences);
         // The region is not asked of the fleet: it is the best one, or one with which all were content.
         self.queue.set_backfill(Backfill {
             match_id,
@@ -453,6 +453,7 @@ impl Director {
             region: regions.into_iter().next(),
             rating: found.rating,
             since: now,
+            without: found.left.clone(),
         });
     }
 
@@ -547,7 +548,7 @@ impl Director {
         self.timers.insert((found.until.max(now), match_id));
         self.actions.push_back(Action::Place(Placement {
             match_id,
-            regions: self.config.matching.regions_by_latency(&found.preferences),
+            regions: self.queue.regions(&found.preferences),
             preferences: found.preferences.clone(),
             players: found.players.clone(),
             bots: found.bots,

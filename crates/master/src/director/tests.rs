@@ -673,3 +673,28 @@ fn a_match_is_placed_where_its_worst_round_trip_is_best_among_regions_that_exist
     let expected = ["us", "eu", "asia"].map(str::to_owned).to_vec();
     assert_eq!(placed, Some(expected));
 }
+
+#[test]
+fn changed_rules_of_queues_make_the_match_at_once() {
+    let rules = |players: u8| {
+        let text = format!("[ranked]\nplayers = {players}");
+        QueueRules::parse(&text).expect("rules")
+    };
+    let mut director = Director::new(DirectorConfig::default().queues(rules(4)), 1);
+    for n in 1..=2 {
+        let preferences = Preferences::queue("ranked");
+        let ticket = Ticket {
+            preferences,
+            ..ticket(n)
+        };
+        director.handle_ticket(at(0), ticket);
+    }
+    director.handle_timeout(at(1));
+    assert!(actions(&mut director).is_empty());
+    director.set_queues(at(1), rules(2));
+    assert_eq!(director.poll_timeout(), Some(at(1)));
+    director.handle_timeout(at(1));
+    let made =
+        |action: &Action| matches!(action, Action::CreateMatch(new) if new.tickets.len() == 2);
+    assert!(actions(&mut director).iter().any(made));
+}
