@@ -23,6 +23,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use muse_bench_workload::Report;
+use muse_bench_workload::control::Control;
 use serde::Serialize;
 
 use super::isolation::Surroundings;
@@ -65,6 +66,22 @@ pub(crate) fn run_role(arguments: &RoleArguments) -> anyhow::Result<ExitCode> {
         RoleName::Seats(role) => seats::run(role),
         RoleName::Quic(arguments) => quic::run(arguments),
         RoleName::Browsers(arguments) => browsers::run(arguments),
+    }
+}
+
+/// Runs the whole work of a program that waits for many connections at a time.
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(work)
+}
+
+/// Tells that a program is ready, and waits for the word to begin.
+async fn ready(control: &Control) {
+    control.connected();
+    while !control.has_started() {
+        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -316,3 +333,5 @@ const ATTACKERS: usize = 4;
 const BIOBOT_ATTACKERS: usize = 16;
 const START_MAX: Duration = Duration::from_secs(20);
 const CONNECT_MAX: Duration = Duration::from_secs(40);
+/// Time between two looks for the word to begin or to end.
+const LOOK: Duration = Duration::from_millis(2);
