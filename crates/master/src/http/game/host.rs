@@ -22,7 +22,7 @@ pub(super) struct Host {
     rights: HostRights,
     /// True if its match is over, so that it gets no other.
     is_over: bool,
-    /// What the fleet knows of it: nothing yet, that it is there, or that it has a match.
+    /// True once the fleet knows of its match, false once it knows that it is there, none before.
     linked: Option<bool>,
     /// The time when the store last heard of it.
     seen: Instant,
