@@ -276,7 +276,7 @@ async fn share(
     } else {
         address
     };
-    let fleet = fleet::open(config, &keys, &hub, &bus, own).await?;
+    let fleet = fleet::open(config, &keys, &hub, &bus, &store, own).await?;
     let seed = secrets.lasting("relay_tokens").await?;
     let seed: Option<[u8; 32]> = unhex(&seed).and_then(|seed| seed.try_into().ok());
     let damaged = || StoreError::Unavailable("a secret is damaged".to_owned());
