@@ -160,7 +160,7 @@ pub(crate) struct Arguments {
     cluster: cluster::Arguments,
 }
 
-/// What else there is to do with a master's files.
+/// Other work with a master's files.
 #[derive(Subcommand)]
 enum Tool {
     /// Shows what the rules of queues do to a trace of players.

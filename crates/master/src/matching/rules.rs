@@ -34,7 +34,7 @@ pub struct QueueRules {
     queues: BTreeMap<String, Rules>,
 }
 
-/// What is wrong with a file of rules.
+/// A mistake in a file of rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {

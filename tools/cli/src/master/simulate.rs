@@ -191,7 +191,7 @@ fn read_player(line: &str, regions: usize) -> anyhow::Result<Player> {
     })
 }
 
-/// What became of a trace.
+/// The outcome of a trace.
 #[derive(Default)]
 struct Figures {
     matches: usize,
