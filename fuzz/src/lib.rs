@@ -17,6 +17,7 @@ pub mod partial;
 pub mod range;
 pub mod relay_v1_operations;
 pub mod relay_v1_packet;
+pub mod relay_v2_code;
 pub mod relay_v2_operations;
 pub mod relay_v2_packet;
 pub mod relay_v2_rooms;
@@ -49,6 +50,7 @@ pub const TARGETS: &[&Target] = &[
     &range::TARGET,
     &relay_v1_operations::TARGET,
     &relay_v1_packet::TARGET,
+    &relay_v2_code::TARGET,
     &relay_v2_operations::TARGET,
     &relay_v2_packet::TARGET,
     &relay_v2_rooms::TARGET,

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use muse::master::{Account, MasterEvent, RelayPass};
 use muse::{Client, Join, Listen, Protocol, Server, ServerEvent};
-use muse_drivers::{EndpointDriver, load_or_create_key, new_key, survey_relays};
+use muse_drivers::{EndpointDriver, RoomOptions, load_or_create_key, new_key, survey_relays};
 use muse_relay::{LinkEvent, Refusal};
 use muse_transport::token::ConnectToken;
 use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
@@ -190,7 +190,12 @@ fn opened(relay: SocketAddr, token: Option<ConnectToken>) -> Result<(), Refusal>
     let config = Config::new(7).channel(ChannelConfig::new(Delivery::Unreliable));
     let options = ServerOptions::new(new_key().expect("randomness"));
     let mut host = EndpointDriver::bind("127.0.0.1:0", config, options).expect("a free port");
-    host.open_room_with(relay, token).expect("randomness");
+    let room = RoomOptions::default();
+    let room = match token {
+        Some(token) => room.token(token),
+        None => room,
+    };
+    host.open_room_with(relay, room).expect("randomness");
     loop {
         host.wait(Duration::from_millis(100)).expect("a socket");
         host.tick(|_, _| {}).expect("a socket");

@@ -4,7 +4,7 @@
 
 Of docs/guide/start-NAME.md every block of `sh` is run, and every program that the page says to put into a file is put there. Where the page then says "It prints" and has a block of `text`,
 the last command must have printed these lines; `…` stands for anything. A command that ends in `&` goes on, and what it prints is waited for. Four digits and `…` (`5c1f…`) are an example of a
-key, and after `muse2:` of an invitation: where they stand later, what was printed is put in, as a reader would. Where a page says `Open http://...`, a browser opens it, and its console is to show what the next block has.
+key, six letters, a hyphen and `…` (`KWXPTR-…`) of a room's code: where they stand later, what was printed is put in, as a reader would. Where a page says `Open http://...`, a browser opens it, and its console is to show what the next block has.
 
 `git clone` gives this very tree, and CARGO_TARGET_DIR (or `target`) is what the clone builds into, so that a second run is quick. Takes minutes the first time, and needs what the pages say:
 gcc for c, mono for unity, npm and Chromium (or what CHROMIUM names) for browser.
@@ -28,7 +28,7 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resol
 SECONDS_MAX = 3600
 BACKGROUND_SECONDS_MAX = 1800  # its first build included
 BROWSER_SECONDS_MAX = 60
-EXAMPLE = r"\b(muse2:[0-9A-Za-z]{4}|[0-9a-f]{4})…"
+EXAMPLE = r"\b([0-9A-Z]{6}-|[0-9a-f]{4})…"
 
 # `$1` seconds at most until a line of the file `$3` matches `$2`.
 WAIT = """wait_for() {
@@ -103,7 +103,7 @@ def shell(commands, printed):
     for line in printed:
         yield wait_for(f"^{pattern(line)}$", BACKGROUND_SECONDS_MAX if goes_on else 1, "printed")
         if example := re.search(EXAMPLE, line):
-            whole = "muse2:[0-9A-Za-z]{96}" if example[1].startswith("muse2:") else "[0-9a-f]{64}"
+            whole = "[0-9A-Z]{6}-[0-9A-Z]{4}" if example[1].endswith("-") else "[0-9a-f]{64}"
             yield f'key=$(grep -aoE "{whole}" "$HOME/printed" | head -n 1); [ -n "$key" ]'
 
 

@@ -1,6 +1,7 @@
 """Checks a running relay against docs/relay-v2.md, byte by byte: test_relay.py PATH_TO_MUSE."""
 
 import hashlib
+import hmac
 import os
 import signal
 import socket
@@ -99,7 +100,7 @@ class Party:
 
 
 def code_of(key):
-    return int.from_bytes(hashlib.sha256(b"muse room" + key).digest()[:8], "little") & (1 << 60) - 1
+    return int.from_bytes(hashlib.sha256(b"muse room" + key).digest()[:8], "little") & (1 << 30) - 1
 
 
 KEY = bytes(range(16))
@@ -281,6 +282,123 @@ def test_the_hosts_invitation_is_read_as_the_page_says():
         assert content[27:59].hex() == key
         assert content[59] == hashlib.sha256(content[:59]).digest()[0]
         Party(relay).join(int.from_bytes(content[19:27], "little"))
+
+
+# Edwards25519 and SPAKE2 by their definitions, slowly.
+PRIME = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, -1, PRIME) % PRIME
+
+
+def add(one, other):
+    """The sum of two points."""
+    (x1, y1), (x2, y2) = one, other
+    product = D * x1 * x2 * y1 * y2 % PRIME
+    x = (x1 * y2 + x2 * y1) * pow(1 + product, -1, PRIME)
+    y = (y1 * y2 + x1 * x2) * pow(1 - product, -1, PRIME)
+    return x % PRIME, y % PRIME
+
+
+def times(scalar, point):
+    """A point so many times."""
+    result = (0, 1)
+    for bit in bin(scalar)[2:]:
+        result = add(result, result)
+        if bit == "1":
+            result = add(result, point)
+    return result
+
+
+def pack(point):
+    return (point[1] | (point[0] & 1) << 255).to_bytes(32, "little")
+
+
+def unpack(data):
+    number = int.from_bytes(data, "little")
+    y = number & (1 << 255) - 1
+    square = (y * y - 1) * pow(D * y * y + 1, -1, PRIME) % PRIME
+    x = pow(square, (PRIME + 3) // 8, PRIME)
+    if (x * x - square) % PRIME:
+        x = x * pow(2, (PRIME - 1) // 4, PRIME) % PRIME
+    assert (x * x - square) % PRIME == 0
+    return (x if x & 1 == number >> 255 else PRIME - x), y
+
+
+BASE = unpack((4 * pow(5, -1, PRIME) % PRIME).to_bytes(32, "little"))
+SIDE_A = unpack(bytes.fromhex("15cfd18e385952982b6a8f8c7854963b58e34388c8e6dae891db756481a02312"))
+SIDE_B = unpack(bytes.fromhex("f04f2e7eb734b2a8f8b472eaf9c3c632576ac64aea650b496a8a20ff00e583c3"))
+
+
+def mac(key, *parts):
+    return hmac.digest(key, b"".join(parts), "sha256")
+
+
+def scalar_of(password):
+    """HKDF with SHA-256 of the password, as a number."""
+    key = mac(bytes(32), password)
+    first = mac(key, b"SPAKE2 pw\x01")
+    second = mac(key, first, b"SPAKE2 pw\x02")
+    return int.from_bytes((first + second)[:48], "big") % ORDER
+
+
+def learn_key(relay, room, secret):
+    """What a guest with a short code does; returns the host's key, or the reason for which it is denied."""
+    guest = Party(relay)
+    way = guest.join(room)
+    random, password = os.urandom(8), struct.pack("<I", secret)
+    ours, scalar = int.from_bytes(os.urandom(32), "little") % ORDER, scalar_of(password)
+    point = pack(add(times(ours, BASE), times(scalar, SIDE_A)))
+    guest.say(b"\x40" + way + b"\x57" + random + point)
+    body = guest.hear(0x40)
+    assert len(body) == 7 + 41 and body[:7] == way and body[7:16] == b"\x58" + random, body.hex()
+    theirs = body[16:]
+    unmasked = add(unpack(theirs), times(ORDER - scalar, SIDE_B))
+    names = [b"muse code guest", b"muse code host" + struct.pack("<Q", room)]
+    parts = [hashlib.sha256(part).digest() for part in [password, *names]]
+    key = hashlib.sha256(b"".join(parts) + point + theirs + pack(times(ours, unmasked))).digest()
+    guest.say((b"\x40" + way + b"\x59" + random + mac(key, b"muse code guest", random)).ljust(81, b"\0"))
+    body = guest.hear(0x40)[7:]
+    if body[0] == 0x5B:
+        assert len(body) == 10 and body[1:9] == random, body.hex()
+        return body[9]
+    assert len(body) == 73 and body[:9] == b"\x5a" + random, body.hex()
+    sealed, proof = body[9:41], body[41:]
+    assert proof == mac(key, b"muse code host", random, sealed)
+    return bytes(one ^ other for one, other in zip(sealed, mac(key, b"muse code pad", random)))
+
+
+def test_a_short_code_leads_to_the_hosts_key_as_the_page_says():
+    with Relay() as relay:
+        words = [MUSE, "echo", "--listen", "127.0.0.1:0", "--relay", "127.0.0.1:%d" % relay.address[1]]
+        host = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        try:
+            key, _, typed = (host.stdout.readline().split() for _ in range(3))
+            number = 0
+            for letter in typed[2].replace("-", ""):
+                number = number << 5 | ALPHABET.index(letter)
+            room, secret = number >> 20, number & (1 << 20) - 1
+            assert learn_key(relay, room, secret).hex() == key[-1]
+            for wrong in range(1, 9):
+                assert learn_key(relay, room, secret ^ wrong) == 1
+            assert learn_key(relay, room, secret) == 2
+        finally:
+            host.kill()
+            host.wait()
+
+
+def test_another_key_with_the_same_code_is_refused():
+    known = {}
+    for number in range(1_000_000):
+        key = struct.pack("<QQ", number, 7)
+        other = known.setdefault(code_of(key), key)
+        if other != key:
+            break
+    with Relay() as relay:
+        Party(relay).open(key)
+        party, random = Party(relay), os.urandom(8)
+        cookie = party.cookie(random)
+        party.say((b"\x43\0" + random + cookie + other + b"\0").ljust(192, b"\0"))
+        assert party.hear(0x47) == random + b"\x08"
 
 
 def main():

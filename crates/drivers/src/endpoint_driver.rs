@@ -111,10 +111,16 @@ impl EndpointDriver {
         self.looked_at = self.now;
         let (now, machine, ends) = (self.now, &mut self.endpoint, &mut self.memory);
         if ends.is_empty() {
-            return self.sockets.receive(now, machine);
+            self.sockets.receive(now, machine)?;
+        } else {
+            ends.receive(now, machine)?;
+            self.sockets
+                .receive(now, &mut WithMemory { machine, ends })?;
         }
-        ends.receive(now, machine)?;
-        self.sockets.receive(now, &mut WithMemory { machine, ends })
+        if let Some(server) = self.sockets.poll_host_key() {
+            self.endpoint.pin(server);
+        }
+        Ok(())
     }
 
     /// Returns the next event. It borrows from `buffer` alone, so that the driver can be used while handling it;
@@ -142,7 +148,12 @@ impl EndpointDriver {
         let timeout = timeout.into();
         // Only after a flush does the endpoint know what comes next.
         self.flush()?;
-        let due = [self.endpoint.poll_timeout(), self.sockets.poll_timeout()];
+        // What is due at an endpoint that may not send yet is not done before the relay's link has something to do.
+        let endpoint = match self.sockets.is_waiting() {
+            true => None,
+            false => self.endpoint.poll_timeout(),
+        };
+        let due = [endpoint, self.sockets.poll_timeout()];
         let due = due.into_iter().flatten().min();
         let due = due.map_or(timeout, |due| self.clock.until(due));
         let until = self.clock.now() + due.min(timeout);

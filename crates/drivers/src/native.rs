@@ -32,6 +32,8 @@ pub use key_log::{KeyLog, danger_key_log_file};
 pub use lan::{LanAnnouncer, LanFinder};
 #[cfg(feature = "master")]
 pub use master::{MasterAddress, MasterCredentials, MasterLink, MasterSocket, MasterSocketConfig};
+#[cfg(feature = "relay")]
+pub use relay::RoomOptions;
 pub use shards::bind_shards;
 #[cfg(feature = "relay")]
 pub use survey::survey_relays;

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use muse_transport::ServerPublicKey;
 use muse_wire::{Duration, Instant, Machine};
 
 #[derive(Debug, Default)]
@@ -27,6 +28,14 @@ impl Sockets {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn poll_host_key(&mut self) -> Option<Result<ServerPublicKey, String>> {
         None
     }
 

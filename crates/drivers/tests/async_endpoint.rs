@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use muse_drivers::{
-    AsyncClientDriver, AsyncEndpointDriver, AsyncUdp, Clock, Driver, UdpOptions, new_key,
+    AsyncClientDriver, AsyncEndpointDriver, AsyncUdp, Clock, Driver, RoomOptions, UdpOptions,
+    new_key,
 };
 use muse_relay::{
     HostTokens, Invitation, Limits, LinkEvent, MasterKey, Refusal, Relay, RoomCode,
@@ -126,10 +127,11 @@ fn a_host_shows_its_token_to_the_relay_and_bans_a_guest_there() -> io::Result<()
         host.open_room(relay)?;
         let refused = host.next_relay_event().await?;
         assert_eq!(refused, LinkEvent::Refused(Refusal::NoToken));
-        let code = host.open_room_with(relay, Some(token))?;
+        let code = host.open_room_with(relay, RoomOptions::default().token(token))?;
         let opened = host.next_relay_event().await?;
         assert!(matches!(opened, LinkEvent::Opened { .. }), "{opened:?}");
-        let mut guest = AsyncClientDriver::join(relay, code, config, how)?;
+        let mut guest =
+            AsyncClientDriver::join(relay, code.room(), RoomOptions::default(), config, how)?;
         let banned = tokio::spawn(async move {
             loop {
                 if let LinkEvent::Refused(reason) = guest.next_relay_event().await? {
@@ -176,12 +178,12 @@ fn a_room_is_joined_by_its_invitation_and_the_relay_is_left() -> io::Result<()> 
         let code = server.open_room(relay)?;
         assert!(matches!(
             server.next_relay_event().await?,
-            LinkEvent::Opened { code: opened, .. } if opened == code
+            LinkEvent::Opened { code: opened, .. } if opened == code.room()
         ));
         let served = tokio::spawn(serve(server));
         let invitation = Invitation {
             relay,
-            code,
+            code: code.room(),
             host_key,
         };
         let mut client = AsyncClientDriver::accept_invitation(&invitation, config)?;
@@ -227,9 +229,10 @@ fn a_room_that_is_not_there_is_refused() -> io::Result<()> {
         .build()?;
     runtime.block_on(async {
         let config = Config::new(3).channel(ChannelConfig::new(Delivery::ReliableOrdered));
-        let code: RoomCode = "0123-4567-89AB".parse().expect("a code");
+        let code: RoomCode = "012345".parse().expect("a code");
         let how = Connect::pinned(new_key()?.public());
-        let mut client = AsyncClientDriver::join(relay()?, code, config, how)?;
+        let options = RoomOptions::default();
+        let mut client = AsyncClientDriver::join(relay()?, code, options, config, how)?;
         let event = tokio::time::timeout(Duration::from_secs(30), client.next_relay_event())
             .await
             .expect("an answer")?;

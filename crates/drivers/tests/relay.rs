@@ -56,7 +56,7 @@ fn an_invitation_leads_to_the_host_and_the_relay_is_left() {
     }
     let invitation = Invitation {
         relay: relay.address(),
-        code,
+        code: code.room(),
         host_key,
     };
     let copied = invitation.to_string().parse().expect("copied whole");

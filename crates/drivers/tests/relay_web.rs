@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use browser::{PATIENCE, Pipe, every_mode, loopback};
 use muse_drivers::{
-    ClientDriver, Clock, Driver, SystemEntropy, UdpDriver, UdpOptions, UdpWebDriver, WebKind,
-    WebListener, WebOptions, new_key,
+    ClientDriver, Clock, Driver, RoomOptions, SystemEntropy, UdpDriver, UdpOptions, UdpWebDriver,
+    WebKind, WebListener, WebOptions, new_key,
 };
 use muse_relay::{Limits, Link, LinkEvent, Refusal, Relay, Relayed, RoomCode, RoomKey};
 use muse_transport::{
@@ -203,9 +203,15 @@ async fn browsers_and_a_native_player_meet_and_a_new_session_goes_on() {
         .await;
         let mut guest = Player::guest(&relay, kind, room.code(), public).await;
         let udp = relay.driver.local_addr().expect("bound");
-        let mut native =
-            ClientDriver::join(udp, room.code(), every_mode(), Connect::pinned(public))
-                .expect("a free port");
+        let options = RoomOptions::default();
+        let mut native = ClientDriver::join(
+            udp,
+            room.code(),
+            options,
+            every_mode(),
+            Connect::pinned(public),
+        )
+        .expect("a free port");
         let mut heard = Vec::new();
         until(
             "two guests",

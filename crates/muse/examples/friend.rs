@@ -1,8 +1,8 @@
-//! Two friends behind routers: one opens a room at a relay and plays, the other comes by the line that it prints. They talk
+//! Two friends behind routers: one opens a room at a relay and plays, the other comes by the code that it prints. They talk
 //! directly as soon as their routers allow it, and the relay can't read a byte either way.
 //!
-//!     friend host RELAY:7788       prints an invitation
-//!     friend join INVITATION
+//!     friend host RELAY:7788           prints a code such as KWXPTR-7Q4M
+//!     friend join RELAY:7788 CODE
 
 use muse::prelude::*;
 
@@ -38,7 +38,9 @@ impl Game for Lake {
 /// Hosts the game and plays it as well, as a client of the own server.
 fn host(relay: &str) -> muse::Result<()> {
     let mut server = GameServer::room(relay, Lake)?;
-    println!("send this to your friend: {}", server.line());
+    if let Some(code) = server.short_code() {
+        println!("tell your friend: {code}");
+    }
     let mut client = GameClient::connect(&server.address(), Lake)?;
     loop {
         server.tick_within(Duration::from_millis(4), |game, event| match event {
@@ -51,8 +53,8 @@ fn host(relay: &str) -> muse::Result<()> {
     }
 }
 
-fn join(invitation: &str) -> muse::Result<()> {
-    let mut client = GameClient::connect(invitation, Lake)?;
+fn join(relay: &str, code: &str) -> muse::Result<()> {
+    let mut client = GameClient::connect(Join::room(relay, code), Lake)?;
     loop {
         client.tick(paddle)?;
         draw(&client);
@@ -76,9 +78,9 @@ fn main() -> muse::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["host", relay] => host(relay),
-        ["join", invitation] => join(invitation),
+        ["join", relay, code] => join(relay, code),
         _ => {
-            println!("usage: friend host RELAY | friend join INVITATION");
+            println!("usage: friend host RELAY | friend join RELAY CODE");
             Ok(())
         }
     }

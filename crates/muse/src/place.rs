@@ -17,7 +17,7 @@ use muse_wire::{Duration, Link};
 
 use crate::{Error, Result, ServerAddress};
 
-pub(crate) use room::Invitation;
+pub(crate) use room::OpenRoom;
 
 /// The address that a server listens at, and the key by which it is known. A text such as `"[::]:7000"` is enough for a start.
 ///
@@ -120,7 +120,7 @@ impl Listen {
         Ok(Open {
             link: EndpointDriver::offline(config, options)?,
             address: address(OFFLINE_HOST, OFFLINE_PORT, public)?,
-            invitation: None,
+            room: None,
         })
     }
 }
@@ -152,7 +152,7 @@ impl From<SocketAddr> for Listen {
 pub(crate) struct Open {
     pub(crate) link: EndpointDriver,
     pub(crate) address: ServerAddress,
-    pub(crate) invitation: Option<Invitation>,
+    pub(crate) room: Option<OpenRoom>,
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -162,7 +162,7 @@ impl Open {
         let bound = link.local_addr()?;
         let host = reachable_ip(bound.ip()).to_string();
         Ok(Self {
-            invitation: room.open(&mut link, key)?,
+            room: room.open(&mut link, key)?,
             link,
             address: address(&host, bound.port(), key)?,
         })
@@ -187,6 +187,8 @@ pub struct Join {
     to: Target,
     hello: Vec<u8>,
     timeout: Option<Duration>,
+    #[cfg(not(target_arch = "wasm32"))]
+    relay_only: bool,
     /// The link that leads there, if it is none of this machine's sockets, and its properties.
     memory: Option<(MemoryDriver, Link)>,
 }
@@ -203,6 +205,9 @@ enum Target {
         Box<ConnectToken>,
     ),
     Key(ServerPublicKey),
+    /// The relay and the short code of a room.
+    #[cfg(all(feature = "relay", not(target_arch = "wasm32")))]
+    Room(String, String),
 }
 
 impl Join {
@@ -229,6 +234,8 @@ impl Join {
             to,
             hello: Vec::new(),
             timeout: None,
+            #[cfg(not(target_arch = "wasm32"))]
+            relay_only: false,
             memory: None,
         }
     }
@@ -249,7 +256,10 @@ impl Join {
         };
         match self.memory {
             Some((end, link)) => Ok(ClientDriver::over_memory(end, config.link(link), how)?),
-            None => self.to.open(config, how),
+            #[cfg(not(target_arch = "wasm32"))]
+            None => self.to.open(self.relay_only, config, how),
+            #[cfg(target_arch = "wasm32")]
+            None => Err(not_carried()),
         }
     }
 }
@@ -267,6 +277,8 @@ impl Target {
         match self {
             Self::Token(_, token) => Ok(Connect::token((**token).clone())),
             Self::Key(key) => Ok(Connect::pinned(*key)),
+            #[cfg(all(feature = "relay", not(target_arch = "wasm32")))]
+            Self::Room(..) => Ok(Connect::key_follows()),
             Self::Text(text) => Ok(Connect::pinned(match room::invitation(text) {
                 Some(it) => room::host_key(&it),
                 None => parse_address(text)?.key(),
@@ -276,23 +288,29 @@ impl Target {
 
     /// Begins to connect over a socket.
     #[cfg(not(target_arch = "wasm32"))]
-    fn open(self, config: Config, how: Connect) -> Result<ClientDriver> {
+    fn open(self, relay_only: bool, config: Config, how: Connect) -> Result<ClientDriver> {
+        if let Self::Text(text) = &self
+            && let Some(it) = room::invitation(text)
+        {
+            return room::join(&it, relay_only, config, how);
+        }
+        #[cfg(feature = "relay")]
+        if let Self::Room(relay, code) = &self {
+            return room::join_by_code((relay, code), relay_only, config, how);
+        }
+        if relay_only {
+            return Err(no_relay());
+        }
         Ok(match self {
             Self::Token(address, _) => ClientDriver::connect(&*address, config, how)?,
-            Self::Text(text) => match room::invitation(&text) {
-                Some(it) => room::join(&it, config, how)?,
-                None => {
-                    let address = parse_address(&text)?;
-                    ClientDriver::connect((&*address.host(), address.port()), config, how)?
-                }
-            },
+            Self::Text(text) => {
+                let address = parse_address(&text)?;
+                ClientDriver::connect((&*address.host(), address.port()), config, how)?
+            }
             Self::Key(_) => return Err(not_carried()),
+            #[cfg(feature = "relay")]
+            Self::Room(..) => return Err(not_carried()),
         })
-    }
-
-    #[cfg(target_arch = "wasm32")]
-    fn open(self, _: Config, _: Connect) -> Result<ClientDriver> {
-        Err(not_carried())
     }
 }
 
@@ -302,6 +320,12 @@ fn parse_address(text: &str) -> Result<ServerAddress> {
         std::io::Error::new(std::io::ErrorKind::InvalidInput, text)
     };
     Ok(text.parse().map_err(invalid)?)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn no_relay() -> Error {
+    let text = "only a room is reached through a relay alone: join by its short code or invitation, or without `relay_only`";
+    std::io::Error::new(std::io::ErrorKind::InvalidInput, text).into()
 }
 
 fn not_carried() -> Error {

@@ -6,7 +6,7 @@ use muse_schema::Message;
 use muse_transport::{Event, MessageId, SendOptions};
 use muse_wire::{Duration, Instant};
 
-use crate::place::Invitation;
+use crate::place::OpenRoom;
 use crate::session::{Applicant, ClientInfo, ServerEvent, ServerSession};
 use crate::{Channel, Join, Listen, Protocol, Result, ServerAddress};
 
@@ -49,7 +49,7 @@ pub struct Server {
     link: EndpointDriver,
     session: ServerSession,
     address: ServerAddress,
-    pub(crate) invitation: Option<Invitation>,
+    pub(crate) room: Option<OpenRoom>,
     buffer: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl Server {
             link: open.link,
             session: ServerSession::new(protocol),
             address: open.address,
-            invitation: open.invitation,
+            room: open.room,
             buffer: Vec::new(),
         })
     }
@@ -192,8 +192,8 @@ impl Server {
 
     /// Returns the line that a friend pastes to connect: the invitation to the server's room if it has one, else its address.
     pub fn line(&self) -> String {
-        let invitation = self.invitation.map(|invitation| invitation.to_string());
-        invitation.unwrap_or_else(|| self.address.to_string())
+        let room = self.room.map(|room| room.line());
+        room.unwrap_or_else(|| self.address.to_string())
     }
 
     /// Returns the protocol.

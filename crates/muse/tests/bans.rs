@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration as Patience, Instant};
 
 use muse::drivers::relay::{Limits, LinkEvent, Refusal, Relay};
-use muse::drivers::{ClientDriver, Clock, Driver};
+use muse::drivers::{ClientDriver, Clock, Driver, RoomOptions};
 use muse::prelude::*;
 use muse::transport::token::{TokenGrant, TokenIssuer, TokenVerifier};
 use muse::transport::{Connect, SeededEntropy};
@@ -65,7 +65,9 @@ fn a_banned_guest_of_a_room_is_refused_by_the_relay() {
     };
     let join = || {
         let config = protocol().config();
-        ClientDriver::join(invitation.relay, invitation.code, config, how()).expect("a socket")
+        let (relay, code) = (invitation.relay, invitation.code);
+        let options = RoomOptions::default();
+        ClientDriver::join(relay, code, options, config, how()).expect("a socket")
     };
     let began = Instant::now();
     let mut guest = join();

@@ -144,8 +144,8 @@ fn friends_meet_through_a_relay() {
     let relay = told.recv_timeout(PATIENCE).expect("a relay");
     let relay = relay.expect("it is bound").to_string();
     let host = Program::start("friend", &["host", &relay]);
-    let invitation = host.expect_line_to_paste("send this");
-    let friend = Program::start("friend", &["join", &invitation]);
+    let code = host.expect_line_to_paste("tell your friend");
+    let friend = Program::start("friend", &["join", &relay, &code]);
     friend.expect("1 others");
     host.expect("1 others");
 }

@@ -1,7 +1,7 @@
 //! Rooms by name: the key that a host makes up, the code that it tells its friends, and the invitation that says everything.
 //!
-//! The code follows from the key, so a host can open its room again after the relay has lost its memory, at any relay, and nobody
-//! who knows only the code can open it in its place.
+//! The code follows from the key, so a host can open its room again after the relay has lost its memory, at any relay. What friends type is the code with a
+//! secret behind it, a [`ShortCode`](super::ShortCode).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -25,12 +25,22 @@ impl RoomKey {
 
     /// The code of the room.
     pub fn code(&self) -> RoomCode {
+        let hash = self.hash();
+        let (first, _) = hash.split_first_chunk().expect("a hash has 32 bytes");
+        RoomCode(u64::from_le_bytes(*first) & CODE_MASK)
+    }
+
+    /// Returns what the relay knows the owner of the room by: two keys may have the same code, but not this.
+    pub(super) fn owner(&self) -> [u8; 16] {
+        let hash = self.hash();
+        *hash.last_chunk().expect("a hash has 32 bytes")
+    }
+
+    fn hash(&self) -> [u8; 32] {
         let hash = Sha256::new()
             .chain_update(b"muse room")
             .chain_update(self.0);
-        let hash: [u8; 32] = hash.finalize().into();
-        let (first, _) = hash.split_first_chunk().expect("a hash has 32 bytes");
-        RoomCode(u64::from_le_bytes(*first) & CODE_MASK)
+        hash.finalize().into()
     }
 
     pub(super) const fn bytes(&self) -> &[u8; 16] {
@@ -44,12 +54,16 @@ impl fmt::Debug for RoomKey {
     }
 }
 
-/// The code by which guests join a room: 60 bits, written as twelve letters and digits that are hard to confuse.
+/// The code by which the relay knows a room: 30 bits, written as six letters and digits that are hard to confuse. It leads to the room, and to nothing in it: a
+/// guest needs the host's key as well, from a [`ShortCode`](super::ShortCode) or an [`Invitation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoomCode(u64);
 
 impl RoomCode {
-    /// From its number, unless that has more than 60 bits.
+    /// Letters of a code.
+    pub(super) const LETTERS: u32 = 6;
+
+    /// From its number, unless that has more than 30 bits.
     pub const fn from_bits(bits: u64) -> Option<Self> {
         if bits > CODE_MASK {
             None
@@ -66,14 +80,7 @@ impl RoomCode {
 
 impl fmt::Display for RoomCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for index in 0..CODE_LETTERS {
-            if index > 0 && index % 4 == 0 {
-                f.write_str("-")?;
-            }
-            let value = self.0 >> (5 * (CODE_LETTERS - 1 - index)) & 31;
-            write!(f, "{}", char::from(ALPHABET[value as usize]))?;
-        }
-        Ok(())
+        letters(f, self.0, Self::LETTERS)
     }
 }
 
@@ -81,20 +88,7 @@ impl FromStr for RoomCode {
     type Err = CodeError;
 
     fn from_str(text: &str) -> Result<Self, CodeError> {
-        let mut bits = 0;
-        let mut count = 0;
-        for value in values(text) {
-            if count == CODE_LETTERS {
-                return Err(CodeError::Length);
-            }
-            bits = bits << 5 | u64::from(value?);
-            count += 1;
-        }
-        if count == CODE_LETTERS {
-            Ok(Self(bits))
-        } else {
-            Err(CodeError::Length)
-        }
+        Ok(Self(number(text, Self::LETTERS)?))
     }
 }
 
@@ -195,7 +189,9 @@ pub enum CodeError {
     #[error("{0:?} is not a letter of a code")]
     Letter(char),
     /// Too long or too short.
-    #[error("a code has 12 letters, an invitation 96 behind its prefix")]
+    #[error(
+        "a short code has 10 letters, the code of a room 6 of them, an invitation 96 behind its prefix"
+    )]
     Length,
     /// An invitation begins otherwise.
     #[error("an invitation begins with muse2:")]
@@ -203,6 +199,27 @@ pub enum CodeError {
     /// The letters do not belong together.
     #[error("the invitation's checksum is wrong: copy all of it again")]
     Mistyped,
+}
+
+/// Writes a number as so many letters.
+pub(super) fn letters(f: &mut fmt::Formatter<'_>, bits: u64, count: u32) -> fmt::Result {
+    (0..count).rev().try_for_each(|index| {
+        let value = bits >> (5 * index) & 31;
+        write!(f, "{}", char::from(ALPHABET[value as usize]))
+    })
+}
+
+/// Reads a number of just so many letters, at most twelve.
+pub(super) fn number(text: &str, count: u32) -> Result<u64, CodeError> {
+    let (mut bits, mut read) = (0, 0);
+    for value in values(text) {
+        bits = bits << 5 | u64::from(value?);
+        read += 1;
+        if read > count {
+            return Err(CodeError::Length);
+        }
+    }
+    (read == count).then_some(bits).ok_or(CodeError::Length)
 }
 
 /// The letters' values, without blanks and hyphens; those that look alike count as the same.
@@ -231,8 +248,7 @@ fn checksum(bytes: &[u8]) -> u8 {
 
 /// Crockford's: without I, L, O and U.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const CODE_LETTERS: u32 = 12;
-const CODE_MASK: u64 = (1 << (5 * CODE_LETTERS)) - 1;
+const CODE_MASK: u64 = (1 << (5 * RoomCode::LETTERS)) - 1;
 const PREFIX: &str = "muse2:";
 /// Address, code, key, checksum.
 const INVITATION_LEN: usize = 19 + 8 + 32 + 1;
@@ -243,9 +259,9 @@ mod tests {
 
     #[test]
     fn codes_are_read_as_people_type_them() {
-        let code = RoomCode::from_bits(0x0012_3456_789A_BCDE).expect("57 bits");
+        let code = RoomCode::from_bits(0x0012_3456).expect("21 bits");
         let text = code.to_string();
-        assert_eq!((text.len(), text.matches('-').count()), (14, 2));
+        assert_eq!((text.len(), &text[..2]), (6, "01"));
         assert_eq!(text.to_lowercase().parse(), Ok(code));
         assert_eq!(text.replace('0', "o").replace('1', "l").parse(), Ok(code));
         assert_eq!("ABC".parse::<RoomCode>(), Err(CodeError::Length));
@@ -254,7 +270,7 @@ mod tests {
             Err(CodeError::Length)
         );
         assert_eq!("U".parse::<RoomCode>(), Err(CodeError::Letter('U')));
-        assert_eq!(RoomCode::from_bits(1 << 60), None);
+        assert_eq!(RoomCode::from_bits(1 << 30), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Relays for Muse traffic (relay v2): players behind routers meet, and leave the relay when they can.
 //!
-//! A host opens a *room* with a key that it generated; the room's [`RoomCode`] follows from the key. Guests join by the code. The relay
+//! A host opens a *room* with a key that it generated; the room's [`RoomCode`] follows from the key. Guests join by the code, and learn the host's public key
+//! by a secret that is told with it ([`ShortCode`]) or from a link ([`Invitation`]). The relay
 //! then passes their datagrams on by the [`LegId`] in front of them. What is in the datagrams is the transport's, sealed end to end: the
 //! relay holds no key, cannot read them, and what it forged would not be taken. It keeps addresses and counters.
 //!
@@ -22,6 +23,7 @@ mod nearest;
 pub mod packet;
 mod rate;
 mod relay;
+mod short_code;
 mod stats;
 mod survey;
 mod through;
@@ -32,6 +34,9 @@ pub use link::{Link, LinkEvent, LinkState};
 pub use nearest::{Report, choose};
 pub use packet::{LegId, Refusal};
 pub use relay::{HostTokens, MasterKey, Relay, host_token_issuer};
+pub use short_code::{
+    CODE_PACKET_LEN_MAX, CodePacket, CodeRefusal, CodeSecret, Denial, KeyGiver, KeyTaker, ShortCode,
+};
 pub use stats::Stats;
 pub use survey::{RELAYS_MAX, Survey};
 pub use through::{Relayed, Through};

@@ -5,6 +5,7 @@
 
 mod asking;
 mod banning;
+mod code;
 mod meeting;
 mod peer;
 
@@ -20,6 +21,7 @@ use super::cookie::{Cookie, Secrets};
 use super::packet::{Candidates, End, LegId, Packet, Refusal};
 use asking::{ASK_INTERVAL_MAX, KEEP_INTERVAL};
 use banning::Bans;
+use code::ByCode;
 use peer::Peer;
 
 /// A host's or a guest's link to a relay.
@@ -50,6 +52,8 @@ pub struct Link {
     /// Peers by the direct address that they have or had.
     by_address: KeyedMap<SocketAddr, LegId>,
     by_token: KeyedMap<[u8; 8], LegId>,
+    /// The part that has to do with a short code.
+    by_code: ByCode,
     out: VecDeque<(SocketAddr, Packet)>,
     events: VecDeque<LinkEvent>,
 }
@@ -87,6 +91,11 @@ pub enum LinkEvent {
     Relayed {
         /// The peer's virtual address.
         peer: SocketAddr,
+    },
+    /// A guest came with a wrong short code.
+    WrongCode {
+        /// Further ones that are looked at before there is a pause.
+        tries_left: u32,
     },
     /// The relay ends soon.
     Draining,
@@ -163,6 +172,7 @@ impl Link {
             peers_due: Instant::FAR_FUTURE,
             by_address: KeyedMap::with_hasher(keyed.clone()),
             by_token: KeyedMap::with_hasher(keyed),
+            by_code: ByCode::default(),
             out: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -170,8 +180,8 @@ impl Link {
         link
     }
 
-    /// Sets whether a direct way is looked for. Default true. Without it the peer does not learn our address, and everything goes through
-    /// the relay. To be called before the link is used.
+    /// Sets whether a direct way is looked for. Default true. Without it no peer learns our address and we learn nobody's: everything goes through
+    /// the relay. One side is enough. To be called before the link is used.
     pub fn direct(mut self, on: bool) -> Self {
         self.direct = on;
         self
@@ -251,10 +261,14 @@ impl Link {
             .is_some_and(|peer| peer.direct.is_some())
     }
 
-    /// True if nothing can be sent yet: a guest that has not been in the room before. What it has to say waits.
+    /// True if nothing can be sent yet: a guest that has not been in the room before, or does not know the host's key. What it has to say waits.
     pub fn is_waiting(&self) -> bool {
-        let asking = matches!(self.state, State::Asking(_));
-        asking && !self.was_ready && matches!(self.role, Role::Guest(_))
+        let first = match self.state {
+            State::Asking(_) => !self.was_ready && matches!(self.role, Role::Guest(_)),
+            State::Ready(_) => false,
+            State::Over => return false,
+        };
+        first || self.by_code.is_asking()
     }
 
     /// Tells the relay that it is over. Direct ways go on.
@@ -354,6 +368,7 @@ impl Link {
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let due = self.state_due.min(self.peers_due).min(self.bans.due());
+        let due = due.min(self.code_due());
         (due != Instant::FAR_FUTURE).then_some(due)
     }
 
@@ -371,6 +386,9 @@ impl Link {
         }
         if now >= self.bans.due() {
             self.send_bans(now);
+        }
+        if now >= self.code_due() {
+            self.ask_host(now);
         }
     }
 

@@ -119,6 +119,8 @@ pub enum Refusal {
     Banned,
     /// The relay opens rooms for holders of a token of its master alone, and there was none or it is not good.
     NoToken,
+    /// The code of the room is another host's: open one with another key.
+    Taken,
     /// A number that this version does not know.
     Unknown(u8),
 }
@@ -133,6 +135,7 @@ impl Refusal {
             Self::Version => 5,
             Self::Banned => 6,
             Self::NoToken => 7,
+            Self::Taken => 8,
             Self::Unknown(code) => code,
         }
     }
@@ -146,6 +149,7 @@ impl Refusal {
             5 => Self::Version,
             6 => Self::Banned,
             7 => Self::NoToken,
+            8 => Self::Taken,
             code => Self::Unknown(code),
         }
     }

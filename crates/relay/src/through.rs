@@ -137,6 +137,9 @@ impl<M: Machine> Machine for Through<'_, M> {
         };
         if let Some(from) = self.link.handle_forwarded(now, from, leg) {
             let payload = &mut payload[DATA_HEADER_LEN..];
+            if is_relay_packet(payload) {
+                return self.link.handle_content(now, leg, payload);
+            }
             self.machine
                 .handle_datagram(now, Datagram { from, ecn, payload });
         }
@@ -167,6 +170,17 @@ impl<M: Machine> Machine for Through<'_, M> {
                 ecn: Ecn::NotCapable,
             });
         }
+        if let Some((leg, packet)) = self.link.poll_content() {
+            let (header, rest) = buffer.split_at_mut(DATA_HEADER_LEN);
+            header.copy_from_slice(&leg.data_header());
+            let room = rest.first_chunk_mut().expect("it is long enough");
+            return Some(Transmit {
+                to: self.link.relay(),
+                len: DATA_HEADER_LEN + packet.emit(room),
+                segment: None,
+                ecn: Ecn::NotCapable,
+            });
+        }
         if self.link.is_waiting() {
             return None;
         }
@@ -189,6 +203,10 @@ impl<M: Machine> Machine for Through<'_, M> {
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
+        if self.link.is_waiting() {
+            // The machine has something to say and may not: only the link changes that, and lets it see its own deadlines by the way.
+            return self.link.poll_timeout();
+        }
         let due = self.machine.poll_timeout();
         match (due, self.link.poll_timeout()) {
             (Some(machine), Some(link)) => Some(machine.min(link)),

@@ -20,6 +20,8 @@ mod rooms;
 mod seeds;
 #[path = "simulation/shares.rs"]
 mod shares;
+#[path = "simulation/short_codes.rs"]
+mod short_codes;
 #[path = "simulation/tokens.rs"]
 mod tokens;
 #[path = "simulation/world.rs"]

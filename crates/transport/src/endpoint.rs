@@ -5,6 +5,7 @@ mod attempt;
 mod bans;
 mod messages;
 mod options;
+mod pinning;
 mod schedule;
 mod sessions;
 
@@ -27,7 +28,7 @@ use self::sessions::Sessions;
 use crate::config::{Agreement, CONNECTIONS_LIMIT, Config};
 use crate::congestion::Budget;
 use crate::connection::{CODE_REPLACED, Connection, Newcomer, Shared};
-use crate::crypto::{Entropy, KeyLog, draw_keyed};
+use crate::crypto::{Entropy, KeyLog, ServerPublicKey, draw_keyed};
 use crate::event::{CloseReason, ConnectionId, Event, MessageId, SendError, SendOptions};
 use crate::handshake::{
     ClientRandom, ConnectRequest, HANDSHAKE_LEN_MAX, HandshakeCounters, Listener, Outcome,
@@ -113,6 +114,8 @@ pub struct Endpoint {
     counters: EndpointCounters,
     bans: Bans,
     key_log: Option<KeyLog>,
+    /// The key that was to follow, for attempts that begin later.
+    followed: Option<ServerPublicKey>,
 }
 
 /// Place of a connection.
@@ -193,6 +196,7 @@ impl Endpoint {
             counters: EndpointCounters::default(),
             bans: Bans::new(keyed),
             key_log: None,
+            followed: None,
         }
     }
 
@@ -235,7 +239,10 @@ impl Endpoint {
         let slot = &mut self.slots[index];
         let id = ConnectionId::new(index, slot.generation);
         log!(debug, connection = ?id, addresses = ?to, "connecting");
-        let config = how.into_config(self.config.protocol, &self.agreement, slot.local_id);
+        let mut config = how.into_config(self.config.protocol, &self.agreement, slot.local_id);
+        if let Some(key) = self.followed {
+            config.pin(key);
+        }
         match Attempt::new(now, to, config, &mut *self.shared.entropy) {
             Ok(attempt) => slot.occupant = Occupant::Attempt(Box::new(attempt)),
             Err(error) => {

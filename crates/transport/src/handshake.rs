@@ -87,6 +87,9 @@ pub enum Refusal {
     /// Too much to do now; worth another attempt later.
     #[error("the server is busy")]
     Busy,
+    /// There is no way to the server: the reason in words, from [`Endpoint::pin`](crate::Endpoint::pin). The server said nothing.
+    #[error("{0}")]
+    NoWay(String),
     /// The server does not take part in unprotected connections.
     #[error("the server accepts no unprotected connections")]
     Insecure,

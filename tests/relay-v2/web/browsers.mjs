@@ -224,7 +224,7 @@ function readMemory(pid) {
   return parts;
 }
 
-/** A code as the relay keeps it: 12 letters of 5 bits each, in 8 bytes. */
+/** A code as the relay keeps it: 6 letters of 5 bits each, in 8 bytes. */
 function codeBytes(code) {
   let bits = 0n;
   for (const letter of code.replaceAll("-", "")) bits = (bits << 5n) | BigInt("0123456789ABCDEFGHJKMNPQRSTVWXYZ".indexOf(letter));

@@ -14,10 +14,14 @@ use std::time::{Duration as SystemDuration, Instant as Clock};
 use anyhow::{Context, bail};
 use clap::Args;
 use muse_biobot::bots::Brain;
+use muse_biobot::net::protocol;
 use muse_biobot::{Level, Phase, Player};
+use muse_drivers::ClientDriver;
 use muse_master_client::Preferences;
+use muse_relay::ShortCode;
 use muse_transport::{Connect, ServerPublicKey};
 
+use crate::echo::room_options;
 use crate::game::{PlayMode, read_level};
 use crate::interrupt::Interrupt;
 use agent::{Agent, Order};
@@ -28,8 +32,9 @@ use tally::Tally;
 #[derive(Args)]
 #[command(
     after_help = "Example: muse bots --count 2 --master http://127.0.0.1:8080\n         \
-muse bots --count 4 --server 127.0.0.1:7000 --key KEY\n\n\
-With --master they queue again after each match, until Ctrl-C. With --server they play one match."
+muse bots --count 4 --server 127.0.0.1:7000 --key KEY\n         \
+muse bots --room KWXPTR-7Q4M --relay relay.example.com:7788\n\n\
+With --master they queue again after each match, until Ctrl-C. With --server or --room they play one match."
 )]
 pub(crate) struct Arguments {
     /// Number of bots.
@@ -40,13 +45,22 @@ pub(crate) struct Arguments {
         long,
         value_name = "ADDRESS",
         requires = "key",
-        required_unless_present = "master",
+        required_unless_present_any = ["master", "room"],
         conflicts_with = "master"
     )]
     server: Option<String>,
     /// The server's public key, as it prints it at the start.
     #[arg(long, value_name = "KEY")]
     key: Option<ServerPublicKey>,
+    /// Short code of a game server's room at a relay (`muse game --relay`).
+    #[arg(long, value_name = "CODE", requires = "relay", conflicts_with_all = ["server", "master"])]
+    room: Option<ShortCode>,
+    /// That relay.
+    #[arg(long, value_name = "HOST:PORT", requires = "room")]
+    relay: Option<String>,
+    /// Look for no direct way: the server does not learn this address, nor this program the server's.
+    #[arg(long, requires = "room")]
+    relay_only: bool,
     /// Address of a master: `https://play.example.com` or `http://host:port`.
     #[arg(long, value_name = "URL")]
     master: Option<String>,
@@ -128,7 +142,12 @@ fn make(arguments: &Arguments) -> anyhow::Result<Vec<Bot>> {
                 let key = format!("muse-bots-{seed:020}");
                 bot.agent = Some(Agent::new(master, &key, seed, preferences(arguments))?);
             }
-            _ => bail!("no server to play on: add --server and --key, or --master"),
+            _ => match (arguments.room, &arguments.relay) {
+                (Some(code), Some(relay)) => bot.join_room(relay, code, arguments.relay_only)?,
+                _ => bail!(
+                    "no server to play on: add --server and --key, --room and --relay, or --master"
+                ),
+            },
         }
         Ok(bot)
     };
@@ -207,10 +226,22 @@ impl Bot {
     }
 
     fn join(&mut self, address: &str, how: Connect) -> anyhow::Result<()> {
+        let link = ClientDriver::connect(address, protocol().0.config(), how);
+        self.sit_down(link.with_context(|| format!("cannot connect to {address}"))?)
+    }
+
+    /// Joins by the short code of a room.
+    fn join_room(&mut self, relay: &str, code: ShortCode, relay_only: bool) -> anyhow::Result<()> {
+        let at = muse_program::address::resolve(relay)?;
+        let (options, how) = (room_options(relay_only, None)?, Connect::key_follows());
+        let link = ClientDriver::join_by_code(at, code, options, protocol().0.config(), how);
+        self.sit_down(link.with_context(|| format!("cannot join through the relay {relay}"))?)
+    }
+
+    fn sit_down(&mut self, link: ClientDriver) -> anyhow::Result<()> {
         self.leave()?;
         self.brain = None;
-        let seat = Seat::connect(address, how, &self.name, self.level.clone());
-        self.seat = Some(seat.with_context(|| format!("cannot connect to {address}"))?);
+        self.seat = Some(Seat::new(link, &self.name, self.level.clone()));
         Ok(())
     }
 

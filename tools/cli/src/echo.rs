@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use muse_drivers::{EndpointDriver, load_or_create_key, new_key};
-use muse_relay::{Invitation, LinkEvent};
+use muse_drivers::{EndpointDriver, RoomOptions, load_or_create_key, new_key};
+use muse_relay::{Invitation, LinkEvent, ShortCode};
 use muse_transport::token::ConnectToken;
 use muse_transport::{ChannelConfig, Config, Delivery, Event, ServerOptions, ServerPublicKey};
 use muse_wire::Duration;
@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 /// The address to listen on, and the key.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n\nIt prints the command to type on the other machine. Ctrl-C ends it."
+    after_help = "Example: muse echo --listen [::]:7000 --key-file echo.key\n         muse echo --relay relay.example.com:7788 --relay-only\n\nIt prints the command to type on the other machine. Ctrl-C ends it."
 )]
 pub(crate) struct Arguments {
     /// Address and port; `[::]` takes IPv4 too, port 0 lets the system choose.
@@ -26,12 +26,15 @@ pub(crate) struct Arguments {
     /// File that keeps the server's key, created if it does not exist; without it each run has a new key.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Also accept clients through this relay (`muse relay`), by an invitation.
+    /// Also accept clients through this relay (`muse relay`), by a short code or an invitation.
     #[arg(long, value_name = "HOST:PORT")]
     relay: Option<String>,
     /// The master's token for that relay, if it demands one.
     #[arg(long, value_name = "TOKEN", requires = "relay")]
     relay_token: Option<String>,
+    /// Look for no direct ways: clients that came by the invitation do not learn this address, nor this program theirs.
+    #[arg(long, requires = "relay")]
+    relay_only: bool,
 }
 
 /// Echoes until Ctrl-C.
@@ -45,10 +48,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut server = EndpointDriver::bind(arguments.listen, config(), ServerOptions::new(key))
         .context("cannot listen; choose another address or port with --listen")?;
     println!("muse ping {} --key {public}", server.local_addr()?);
+    let mut code = None;
     if let Some(relay) = &arguments.relay {
         let token = arguments.relay_token.as_deref();
-        let token = token.map(ConnectToken::from_text).transpose()?;
-        server.open_room_with(muse_program::address::resolve(relay)?, token)?;
+        let room = room_options(arguments.relay_only, token)?;
+        let at = muse_program::address::resolve(relay)?;
+        code = Some(server.open_room_with(at, room)?);
     }
     while !interrupt.is_raised() {
         server.tick(|server, event| match event {
@@ -63,14 +68,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             }
             other => tracing::info!(?other, "echo"),
         })?;
-        report_relay(&mut server, &public)?;
+        report_relay(&mut server, &public, code)?;
         server.wait(LOOK_EVERY)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the invitation once the room is open; logs other events of the relay.
-fn report_relay(server: &mut EndpointDriver, key: &ServerPublicKey) -> anyhow::Result<()> {
+/// Prints the ways to the room once it is open; logs other events of the relay.
+fn report_relay(
+    server: &mut EndpointDriver,
+    key: &ServerPublicKey,
+    short: Option<ShortCode>,
+) -> anyhow::Result<()> {
     while let Some(event) = server.poll_relay_event() {
         match event {
             LinkEvent::Opened { code, .. } => {
@@ -82,12 +91,27 @@ fn report_relay(server: &mut EndpointDriver, key: &ServerPublicKey) -> anyhow::R
                     host_key,
                 };
                 println!("muse ping {invitation}");
+                if let Some(short) = short {
+                    println!("muse ping {short} --relay {relay}");
+                }
             }
             LinkEvent::Refused(reason) => bail!("the relay refused: {reason:?}"),
             other => tracing::info!(?other, "relay"),
         }
     }
     Ok(())
+}
+
+/// The options of a room: without direct ways, and with a token for the relay.
+pub(crate) fn room_options(relay_only: bool, token: Option<&str>) -> anyhow::Result<RoomOptions> {
+    let mut options = RoomOptions::default();
+    if relay_only {
+        options = options.relay_only();
+    }
+    if let Some(token) = token {
+        options = options.token(ConnectToken::from_text(token)?);
+    }
+    Ok(options)
 }
 
 /// The configuration that `muse echo` and `muse ping` share: one unreliable channel.

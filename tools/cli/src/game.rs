@@ -33,7 +33,8 @@ use records::{Records, Tape};
 /// The address to listen on, what to play, what to record.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse game --listen 127.0.0.1:7000 --mode versus --players 4 --danger-no-tokens\n\n\
+    after_help = "Example: muse game --listen 127.0.0.1:7000 --mode versus --players 4 --danger-no-tokens\n         \
+muse game --listen [::]:0 --danger-no-tokens --relay relay.example.com:7788\n\n\
 A master starts it without --danger-no-tokens and sets environment variables that say where to register: see `muse up` and\n\
 `muse master --game \"muse game\"`. It prints its address and its public key; when the match is over it prints a report on\n\
 cheating attempts and on how late its ticks were. Ctrl-C or SIGTERM ends the match."
@@ -48,6 +49,15 @@ pub(crate) struct Arguments {
     /// Do not serve browsers.
     #[arg(long)]
     no_web: bool,
+    /// Open a room at this relay besides, for players behind routers; its code is printed.
+    #[arg(long, value_name = "HOST:PORT", requires = "danger_no_tokens")]
+    relay: Option<String>,
+    /// The master's token for that relay, if it demands one.
+    #[arg(long, value_name = "TOKEN", requires = "relay")]
+    relay_token: Option<String>,
+    /// Look for no direct ways: players of the room do not learn this address, nor this server theirs.
+    #[arg(long, requires = "relay")]
+    relay_only: bool,
     /// Level file to use instead of the mode's own level.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
@@ -170,6 +180,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let web = open_web(arguments.web, &server)?;
         line += &format!(", browsers at {}", web.address());
         server = server.with_web(web)?;
+    }
+    if let Some(relay) = &arguments.relay {
+        let token = arguments.relay_token.as_deref();
+        let room = crate::echo::room_options(arguments.relay_only, token)?;
+        let at = muse_program::address::resolve(relay)?;
+        line += &format!(", room {} at {relay}", server.open_room_with(at, room)?);
     }
     println!("{line}");
     let master = enrolment

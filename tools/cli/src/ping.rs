@@ -11,24 +11,31 @@ use muse_program::address::resolve;
 use muse_relay::{Invitation, LinkEvent};
 use muse_transport::{CloseReason, Connect, Event, Refusal, ServerPublicKey};
 
-use crate::echo::{LOOK_EVERY, config};
+use crate::echo::{LOOK_EVERY, config, room_options};
 use crate::interrupt::Interrupt;
 
 /// The server to ping, and the pings.
 #[derive(Args)]
 #[command(
     after_help = "Example: muse ping 192.0.2.7:7000 --key 64_HEXADECIMAL_DIGITS --count 10
+         muse ping KWXPTR-7Q4M --relay relay.example.com:7788
 
-The server is `muse echo`, which prints its address and key, or with --relay an invitation that contains both. Ctrl-C ends it early.
+The server is `muse echo`, which prints its address and key, or with --relay a short code, and an invitation that contains everything. Ctrl-C ends it early.
 Exit code 1: nothing answered."
 )]
 pub(crate) struct Arguments {
-    /// The server's name or address, and its port; or an invitation to a server behind a relay.
+    /// The server's name or address, and its port; or a short code (with --relay) or an invitation to a server behind a relay.
     #[arg(value_name = "HOST:PORT")]
     server: String,
-    /// The server's public key, as it prints it; not needed with an invitation.
+    /// The relay at which the server has a room, for a short code.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "key")]
+    relay: Option<String>,
+    /// The server's public key, as it prints it; not needed with a short code or an invitation.
     #[arg(long, value_name = "HEX")]
     key: Option<ServerPublicKey>,
+    /// Look for no direct way: the server does not learn this address, nor this program the server's. Needs a short code or an invitation.
+    #[arg(long, conflicts_with = "key")]
+    relay_only: bool,
     /// Number of pings; until Ctrl-C by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -69,13 +76,28 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Begins to connect; returns the client and the server's address.
 fn begin(arguments: &Arguments, timeout: Duration) -> anyhow::Result<(ClientDriver, SocketAddr)> {
+    if let Some(relay) = &arguments.relay {
+        let (relay, code) = (resolve(relay)?, arguments.server.parse()?);
+        let options = room_options(arguments.relay_only, None)?;
+        let how = Connect::key_follows().timeout(timeout.into());
+        let client = ClientDriver::join_by_code(relay, code, options, config(), how)
+            .with_context(|| format!("cannot join through the relay {relay}"))?;
+        return Ok((client, relay));
+    }
     if arguments.server.starts_with("muse2:") {
         let invitation: Invitation = arguments.server.parse()?;
         let key = ServerPublicKey::from_bytes(invitation.host_key);
         let how = Connect::pinned(key).timeout(timeout.into());
-        let client = ClientDriver::join(invitation.relay, invitation.code, config(), how)
+        let (relay, code) = (invitation.relay, invitation.code);
+        let options = room_options(arguments.relay_only, None)?;
+        let client = ClientDriver::join(relay, code, options, config(), how)
             .with_context(|| format!("cannot join through the relay {}", invitation.relay))?;
         return Ok((client, invitation.relay));
+    }
+    if arguments.relay_only {
+        bail!(
+            "--relay-only needs the short code or invitation of a server behind a relay (`muse echo --relay`)"
+        );
     }
     let server = resolve(&arguments.server)?;
     let key = arguments

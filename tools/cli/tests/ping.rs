@@ -183,3 +183,48 @@ fn bad_input_says_what_is_wrong() {
     assert_eq!(output.status.code(), Some(2));
     assert!(err.contains("64 hexadecimal digits"), "{err}");
 }
+
+/// The next line of a program.
+fn line(output: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    line.trim_end().to_owned()
+}
+
+#[test]
+fn a_short_code_is_all_that_a_friend_needs() {
+    let mut relay = muse(&["relay", "127.0.0.1:0"]);
+    let mut output = BufReader::new(relay.stdout.take().expect("piped"));
+    let ready = line(&mut output);
+    let at = ready.split(' ').nth(1).expect("ready ADDRESS");
+    let mut echo = muse(&["echo", "--listen", "127.0.0.1:0", "--relay", at]);
+    let mut output = BufReader::new(echo.stdout.take().expect("piped"));
+    let _address = line(&mut output);
+    let invitation = line(&mut output);
+    assert!(invitation.starts_with("muse ping muse2:"), "{invitation}");
+    let typed = line(&mut output);
+    let words: Vec<&str> = typed.split(' ').collect();
+    let [_, _, code, flag, place] = words[..] else {
+        unreachable!("a command to type: {typed}");
+    };
+    assert_eq!((code.len(), flag, place), (11, "--relay", at));
+    let common = ["--relay", at, "--count", "3", "--interval-ms", "10"];
+    let (output, out, err) = ping(&[&[code, "--relay-only"], &common[..]].concat());
+    assert!(output.status.success(), "{out}{err}");
+    assert!(
+        out.contains("3 received") && !out.contains("directly"),
+        "{out}"
+    );
+    let last = if code.ends_with('7') { "8" } else { "7" };
+    let wrong = format!("{}{last}", &code[..10]);
+    let (output, out, err) = ping(&[&[&*wrong], &common[..]].concat());
+    assert!(!output.status.success(), "{out}");
+    assert!(
+        err.contains("the last four letters of the code are wrong"),
+        "{err}"
+    );
+    for mut child in [echo, relay] {
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+    }
+}

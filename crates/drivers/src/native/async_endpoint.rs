@@ -98,7 +98,13 @@ impl AsyncEndpointDriver {
         let machine = &mut self.endpoint;
         match &mut self.link {
             None => self.udp.turn(machine).await,
-            Some(link) => self.udp.turn(&mut Through { machine, link }).await,
+            Some(link) => {
+                self.udp.turn(&mut Through { machine, link }).await?;
+                if let Some(server) = relay::host_key(link) {
+                    self.endpoint.pin(server);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -220,27 +226,28 @@ impl AsyncClientDriver {
 mod rooms {
     //! Rooms at a relay.
 
-    use muse_relay::{Invitation, LinkEvent, RoomCode};
+    use muse_relay::{Invitation, LinkEvent, RoomCode, ShortCode};
     use muse_transport::ServerPublicKey;
-    use muse_transport::token::ConnectToken;
 
     use super::*;
+    use crate::RoomOptions;
     use crate::native::connect::any_address;
-    use crate::native::relay::{open_room, seed, with_local_address};
+    use crate::native::relay::{join_room, open_room, with_local_address};
 
     impl AsyncEndpointDriver {
         /// Opens a room at a relay; see [`EndpointDriver::open_room`](crate::EndpointDriver::open_room).
-        pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
-            self.open_room_with(relay, None)
+        pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<ShortCode> {
+            self.open_room_with(relay, RoomOptions::default())
         }
 
-        /// As [`open_room`](Self::open_room), at a relay that opens rooms for holders of its master's tokens alone.
+        /// As [`open_room`](Self::open_room), with options.
         pub fn open_room_with(
             &mut self,
             relay: SocketAddr,
-            token: Option<ConnectToken>,
-        ) -> io::Result<RoomCode> {
-            let (link, code) = open_room(self.now(), relay, token)?;
+            options: RoomOptions,
+        ) -> io::Result<ShortCode> {
+            let host_key = self.endpoint.public_key();
+            let (link, code) = open_room(self.now(), relay, host_key, options)?;
             self.set_link(link)?;
             Ok(code)
         }
@@ -277,12 +284,30 @@ mod rooms {
         pub fn join(
             relay: SocketAddr,
             code: RoomCode,
+            options: RoomOptions,
             config: Config,
             how: Connect,
         ) -> io::Result<Self> {
             let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
             let mut driver = AsyncEndpointDriver::new(socket, config)?;
-            driver.set_link(Link::join(driver.now(), relay, code, seed()?))?;
+            driver.set_link(join_room(driver.now(), relay, code, &options)?)?;
+            Self::begin(driver, &[Link::host_address()], how)
+        }
+
+        /// Begins to connect to the host of a room by its short code; see
+        /// [`ClientDriver::join_by_code`](crate::ClientDriver::join_by_code).
+        pub fn join_by_code(
+            relay: SocketAddr,
+            code: ShortCode,
+            options: RoomOptions,
+            config: Config,
+            how: Connect,
+        ) -> io::Result<Self> {
+            let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
+            let mut driver = AsyncEndpointDriver::new(socket, config)?;
+            let now = driver.now();
+            let link = join_room(now, relay, code.room(), &options)?;
+            driver.set_link(link.take_key(now, code))?;
             Self::begin(driver, &[Link::host_address()], how)
         }
 
@@ -290,7 +315,8 @@ mod rooms {
         pub fn accept_invitation(invitation: &Invitation, config: Config) -> io::Result<Self> {
             let key = ServerPublicKey::from_bytes(invitation.host_key);
             let (relay, code) = (invitation.relay, invitation.code);
-            Self::join(relay, code, config, Connect::pinned(key))
+            let options = RoomOptions::default();
+            Self::join(relay, code, options, config, Connect::pinned(key))
         }
     }
 }

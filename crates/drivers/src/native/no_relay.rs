@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use muse_transport::ServerPublicKey;
 use muse_wire::{Datagram, Instant, Machine, Transmit};
 
 /// A link that cannot exist.
@@ -12,9 +13,17 @@ impl Link {
         match *self {}
     }
 
+    pub(crate) fn is_waiting(&self) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn leave(&mut self) {
         match *self {}
     }
+}
+
+pub(crate) fn host_key(link: &mut Link) -> Option<Result<ServerPublicKey, String>> {
+    match *link {}
 }
 
 pub(crate) fn ban(link: &mut Link, _: Instant, _: SocketAddr) -> Vec<SocketAddr> {

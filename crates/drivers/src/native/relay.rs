@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
-use muse_relay::{Invitation, LinkEvent, RoomCode, RoomKey};
+use muse_relay::{CodeSecret, Invitation, LinkEvent, RoomCode, RoomKey, ShortCode};
 pub(crate) use muse_relay::{Link, Through};
 use muse_transport::token::ConnectToken;
 use muse_transport::{Config, Connect, ServerPublicKey};
@@ -14,40 +14,43 @@ use crate::sockets::Sockets;
 use crate::{ClientDriver, EndpointDriver, UdpDriver, UdpOptions, fill_random};
 
 impl EndpointDriver {
-    /// Opens a room at a relay, so that clients behind routers can come by its code, and others as before. One room at a time; a
-    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. An
-    /// [`Invitation`](muse_relay::Invitation) holds the code together with the server's key.
+    /// Opens a room at a relay, so that clients behind routers can come by its short code, and others as before. One room at a time; a
+    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. The code leads to the room for those who know the relay; an
+    /// [`Invitation`](muse_relay::Invitation) holds everything.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
-    /// # use muse_drivers::{ClientDriver, EndpointDriver, new_key};
-    /// # use muse_transport::{ChannelConfig, Config, Delivery, ServerOptions};
-    /// use muse_relay::Invitation;
+    /// # use muse_drivers::{ClientDriver, EndpointDriver, RoomOptions, new_key};
+    /// # use muse_transport::{ChannelConfig, Config, Connect, Delivery, ServerOptions};
+    /// use muse_relay::{Invitation, ShortCode};
     /// let config = Config::new(7).channel(ChannelConfig::new(Delivery::ReliableOrdered));
     /// let key = new_key()?;
     /// let host_key = *key.public().as_bytes();
     /// let mut server = EndpointDriver::bind("127.0.0.1:0", config.clone(), ServerOptions::new(key))?;
     /// let relay = "127.0.0.1:7788".parse().expect("an address");
-    /// let code = server.open_room(relay)?;
-    /// let text = Invitation { relay, code, host_key }.to_string(); // to be sent to a friend, who does:
+    /// let text = server.open_room(relay)?.to_string(); // such as KWXPTR-7Q4M: what a friend types
+    /// let code: ShortCode = text.parse().expect("ten letters");
+    /// let (options, how) = (RoomOptions::default(), Connect::key_follows());
+    /// let client = ClientDriver::join_by_code(relay, code, options, config.clone(), how)?;
+    /// # drop(client);
+    /// let text = Invitation { relay, code: code.room(), host_key }.to_string(); // a link, to be sent
     /// let invitation: Invitation = text.parse().expect("copied whole");
-    /// assert_eq!((invitation.code, invitation.host_key), (code, host_key));
     /// let client = ClientDriver::accept_invitation(&invitation, config)?;
     /// # drop(client);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<RoomCode> {
-        self.open_room_with(relay, None)
+    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<ShortCode> {
+        self.open_room_with(relay, RoomOptions::default())
     }
 
-    /// As [`open_room`](Self::open_room), at a relay that opens rooms for holders of its master's tokens alone.
+    /// As [`open_room`](Self::open_room), with options.
     pub fn open_room_with(
         &mut self,
         relay: SocketAddr,
-        token: Option<ConnectToken>,
-    ) -> io::Result<RoomCode> {
-        let (link, code) = open_room(self.now(), relay, token)?;
+        options: RoomOptions,
+    ) -> io::Result<ShortCode> {
+        let (link, code) = open_room(self.now(), relay, self.endpoint.public_key(), options)?;
         self.set_relay(link)?;
         Ok(code)
     }
@@ -75,13 +78,31 @@ impl ClientDriver {
     pub fn join(
         relay: SocketAddr,
         code: RoomCode,
+        options: RoomOptions,
         config: Config,
         how: Connect,
     ) -> io::Result<Self> {
         let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
         let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
-        let link = Link::join(driver.now(), relay, code, seed()?);
+        let link = join_room(driver.now(), relay, code, &options)?;
         driver.set_relay(link)?;
+        Self::begin(driver, &[Link::host_address()], how)
+    }
+
+    /// As [`join`](Self::join), with a short code and no key: the host's is learned by the code, through the relay, which cannot read or guess it.
+    /// `how` is [`Connect::key_follows`]. A code that leads nowhere ends in [`Refusal::NoWay`](muse_transport::Refusal::NoWay), which says why.
+    pub fn join_by_code(
+        relay: SocketAddr,
+        code: ShortCode,
+        options: RoomOptions,
+        config: Config,
+        how: Connect,
+    ) -> io::Result<Self> {
+        let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
+        let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
+        let now = driver.now();
+        let link = join_room(now, relay, code.room(), &options)?;
+        driver.set_relay(link.take_key(now, code))?;
         Self::begin(driver, &[Link::host_address()], how)
     }
 
@@ -89,8 +110,30 @@ impl ClientDriver {
     pub fn accept_invitation(invitation: &Invitation, config: Config) -> io::Result<Self> {
         let key = ServerPublicKey::from_bytes(invitation.host_key);
         let (relay, code) = (invitation.relay, invitation.code);
-        Self::join(relay, code, config, Connect::pinned(key))
+        let options = RoomOptions::default();
+        Self::join(relay, code, options, config, Connect::pinned(key))
     }
+}
+
+/// Options of a room at a relay, for its host and for its guests.
+#[derive(Debug, Default)]
+pub struct RoomOptions {
+    relay_only: bool,
+    token: Option<ConnectToken>,
+}
+
+impl RoomOptions {
+    /// Looks for no direct way: everything goes through the relay, and neither side learns the other's address. It is enough if one of the two
+    /// wants it. Costs the way over the relay for as long as the connection lasts, and the relay's bandwidth.
+    pub fn relay_only(mut self) -> Self {
+        self.relay_only = true;
+        self
+    }
+}
+
+muse_wire::setters! { RoomOptions:
+    /// The host's right to open a room, at a relay that opens rooms for holders of its master's tokens alone. Guests need none.
+    token: ConnectToken = Some(token),
 }
 
 /// Has a relay let a peer in no more. Returns the peer's addresses that are known.
@@ -105,21 +148,48 @@ pub(crate) fn seed() -> io::Result<[u8; 32]> {
     Ok(seed)
 }
 
-/// A link that opens a room at `relay`, with a token if the relay demands one; and the code of the room.
+/// A link that joins a room at `relay`.
+pub(crate) fn join_room(
+    now: Instant,
+    relay: SocketAddr,
+    code: RoomCode,
+    options: &RoomOptions,
+) -> io::Result<Link> {
+    Ok(Link::join(now, relay, code, seed()?).direct(!options.relay_only))
+}
+
+/// The key that a guest has learned by a short code, or why there is none.
+pub(crate) fn host_key(link: &mut Link) -> Option<Result<ServerPublicKey, String>> {
+    let outcome = link.poll_host_key()?;
+    let key = outcome.map(ServerPublicKey::from_bytes);
+    Some(key.map_err(|reason| reason.to_string()))
+}
+
+/// A link that opens a room at `relay` and gives the host's key to guests with the room's short code; and that code.
 pub(crate) fn open_room(
     now: Instant,
     relay: SocketAddr,
-    token: Option<ConnectToken>,
-) -> io::Result<(Link, RoomCode)> {
+    host_key: Option<ServerPublicKey>,
+    options: RoomOptions,
+) -> io::Result<(Link, ShortCode)> {
+    let no_server = || {
+        let text = "only a server opens rooms: this endpoint does not listen";
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    };
+    let host_key = host_key.ok_or_else(no_server)?;
     let mut key = [0; 16];
     fill_random(&mut key)?;
     let key = RoomKey::new(key);
-    let link = Link::open(now, relay, key, seed()?);
-    let link = match token {
+    let link = Link::open(now, relay, key, seed()?).direct(!options.relay_only);
+    let link = match options.token {
         Some(token) => link.token(token),
         None => link,
     };
-    Ok((link, key.code()))
+    let mut secret = [0; 4];
+    fill_random(&mut secret)?;
+    let secret = CodeSecret::new(secret);
+    let link = link.give_key(now, secret, *host_key.as_bytes());
+    Ok((link, ShortCode::new(key.code(), secret)))
 }
 
 /// Tells the link where the socket at `bound` is in the local network.

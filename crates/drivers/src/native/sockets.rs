@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use muse_transport::{Config, Entropy, ServerOptions};
+use muse_transport::{Config, Entropy, ServerOptions, ServerPublicKey};
 use muse_wire::{Duration, Instant, Machine};
 
-use crate::native::relay::{Link, Through, ban};
+use crate::native::relay::{Link, Through, ban, host_key};
 #[cfg(feature = "web")]
 use crate::web::{RECEIVE_MAX, WebListener, WithWeb};
 use crate::{Driver, EndpointDriver, SystemEntropy, UdpDriver, UdpOptions, bind_shards};
@@ -73,6 +73,16 @@ impl Sockets {
     /// Returns when the relay's link has something to do.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.relay.as_ref().and_then(Link::poll_timeout)
+    }
+
+    /// True if nothing can be sent before the relay has answered.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.relay.as_ref().is_some_and(Link::is_waiting)
+    }
+
+    /// The server's key, learned by a short code, or why there is none.
+    pub(crate) fn poll_host_key(&mut self) -> Option<Result<ServerPublicKey, String>> {
+        host_key(self.relay.as_mut()?)
     }
 
     /// Leaves the relay's room.

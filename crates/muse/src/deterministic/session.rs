@@ -254,7 +254,15 @@ impl<G: DeterministicGame> DeterministicSession<G> {
     /// Returns what friends join a [room](Listen::room) by: one word to be sent to them.
     pub fn invitation(&self) -> Option<&muse_drivers::relay::Invitation> {
         match &self.side {
-            Side::Host(open) => open.invitation.as_ref(),
+            Side::Host(open) => open.room.as_ref().map(|room| &room.invitation),
+            Side::Guest(_) => None,
+        }
+    }
+
+    /// Returns the short code of a [room](Listen::room): all that friends type whose game knows the relay ([`Join::room`]).
+    pub fn short_code(&self) -> Option<muse_drivers::relay::ShortCode> {
+        match &self.side {
+            Side::Host(open) => open.room.map(|room| room.code),
             Side::Guest(_) => None,
         }
     }

@@ -1,7 +1,5 @@
 //! The place of rooms in a build without the feature `relay`: there are none, and no text is an invitation.
 
-use std::fmt;
-
 use muse_drivers::{ClientDriver, EndpointDriver};
 use muse_transport::{Config, Connect, ServerPublicKey};
 
@@ -10,12 +8,6 @@ use crate::Result;
 /// An invitation that cannot exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Invitation {}
-
-impl fmt::Display for Invitation {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {}
-    }
-}
 
 /// No room.
 #[cfg(not(target_arch = "wasm32"))]
@@ -28,8 +20,18 @@ impl Room {
         self,
         _: &mut EndpointDriver,
         _: ServerPublicKey,
-    ) -> Result<Option<Invitation>> {
+    ) -> Result<Option<OpenRoom>> {
         Ok(None)
+    }
+}
+
+/// An open room that cannot exist.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OpenRoom {}
+
+impl OpenRoom {
+    pub(crate) fn line(&self) -> String {
+        match *self {}
     }
 }
 
@@ -42,6 +44,11 @@ pub(super) fn host_key(invitation: &Invitation) -> ServerPublicKey {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) fn join(invitation: &Invitation, _: Config, _: Connect) -> Result<ClientDriver> {
+pub(super) fn join(
+    invitation: &Invitation,
+    _: bool,
+    _: Config,
+    _: Connect,
+) -> Result<ClientDriver> {
     match *invitation {}
 }

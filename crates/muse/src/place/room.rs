@@ -1,17 +1,37 @@
 //! Rooms at a relay: how a server opens one, and how clients come by its invitation.
 
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) use native::{Room, join};
+pub(super) use native::{Room, join, join_by_code};
 
-pub(crate) use muse_drivers::relay::Invitation;
+use muse_drivers::relay::{Invitation, ShortCode};
 use muse_transport::ServerPublicKey;
 
 use crate::{Join, Server};
 
 impl Server {
-    /// Returns the invitation to the server's room at a relay, for a server that has one.
+    /// Returns the invitation to the server's room at a relay, for a server that has one: a link that holds everything.
     pub fn invitation(&self) -> Option<Invitation> {
-        self.invitation
+        self.room.map(|room| room.invitation)
+    }
+
+    /// Returns the short code of the server's room at a relay, for a server that has one: all that a friend types, with a game that knows the relay
+    /// ([`Join::room`]).
+    pub fn short_code(&self) -> Option<ShortCode> {
+        self.room.map(|room| room.code)
+    }
+}
+
+/// The two ways to tell somebody where a room is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenRoom {
+    pub(crate) invitation: Invitation,
+    pub(crate) code: ShortCode,
+}
+
+impl OpenRoom {
+    /// The line that says everything.
+    pub(crate) fn line(&self) -> String {
+        self.invitation.to_string()
     }
 }
 
@@ -37,12 +57,13 @@ mod native {
 
     use std::net::{SocketAddr, ToSocketAddrs};
 
-    use muse_drivers::{ClientDriver, EndpointDriver};
+    use muse_drivers::{ClientDriver, EndpointDriver, RoomOptions};
     use muse_netcode::prediction::Game;
     use muse_schema::State;
     use muse_transport::token::ConnectToken;
     use muse_transport::{Config, Connect};
 
+    use super::super::Target;
     use super::*;
     use crate::{GameServer, Listen, Result};
 
@@ -50,7 +71,7 @@ mod native {
     #[derive(Debug, Default)]
     pub(crate) struct Room {
         relay: Option<String>,
-        token: Option<ConnectToken>,
+        options: RoomOptions,
     }
 
     impl Listen {
@@ -63,7 +84,30 @@ mod native {
         /// Shows this token to the relay of its [room](Self::room), for a relay that opens rooms for holders of its master's tokens alone. The master gives it to
         /// signed-in players (`docs/relay-v2.md`).
         pub fn room_token(mut self, token: ConnectToken) -> Self {
-            self.room.token = Some(token);
+            self.room.options = self.room.options.token(token);
+            self
+        }
+
+        /// Looks for no direct ways to the guests of its [room](Self::room): they never learn the host's address, nor the host theirs, and everything
+        /// goes through the relay. Costs the way over the relay, and its bandwidth.
+        pub fn relay_only(mut self) -> Self {
+            self.room.options = self.room.options.relay_only();
+            self
+        }
+    }
+
+    impl Join {
+        /// Goes to the room at `relay` (host and port) that has this short code, such as `KWXPTR-7Q4M`. The host's key is learned by the code; the relay can neither
+        /// read nor guess it.
+        pub fn room(relay: &str, code: &str) -> Self {
+            Self::new(Target::Room(relay.to_owned(), code.to_owned()))
+        }
+
+        /// Looks for no direct way to the host of a room: the host never learns the player's address, nor the player the host's, and everything goes
+        /// through the relay. It is enough if one of the two wants it. Without a room there is no other way than the direct one, and
+        /// connecting fails.
+        pub fn relay_only(mut self) -> Self {
+            self.relay_only = true;
             self
         }
     }
@@ -74,16 +118,18 @@ mod native {
             self,
             link: &mut EndpointDriver,
             key: ServerPublicKey,
-        ) -> Result<Option<Invitation>> {
+        ) -> Result<Option<OpenRoom>> {
             let Some(relay) = self.relay else {
                 return Ok(None);
             };
             let relay = lookup(&relay)?;
-            Ok(Some(Invitation {
+            let code = link.open_room_with(relay, self.options)?;
+            let invitation = Invitation {
                 relay,
-                code: link.open_room_with(relay, self.token)?,
+                code: code.room(),
                 host_key: *key.as_bytes(),
-            }))
+            };
+            Ok(Some(OpenRoom { invitation, code }))
         }
     }
 
@@ -91,15 +137,52 @@ mod native {
     where
         G::Player: State,
     {
-        /// Opens a room at a relay, for players behind routers; [`line`](Server::line) is what friends paste.
+        /// Opens a room at a relay, for players behind routers; [`short_code`](Server::short_code) is what friends type.
         pub fn room(relay: &str, rules: G) -> Result<Self> {
             Self::listen(Listen::at("[::]:0").room(relay), rules)
         }
     }
 
     /// Begins to connect to the host that wrote an invitation.
-    pub(crate) fn join(it: &Invitation, config: Config, how: Connect) -> Result<ClientDriver> {
-        Ok(ClientDriver::join(it.relay, it.code, config, how)?)
+    pub(crate) fn join(
+        it: &Invitation,
+        relay_only: bool,
+        config: Config,
+        how: Connect,
+    ) -> Result<ClientDriver> {
+        let (relay, code) = (it.relay, it.code);
+        Ok(ClientDriver::join(
+            relay,
+            code,
+            options(relay_only),
+            config,
+            how,
+        )?)
+    }
+
+    /// Begins to connect to the host of the room with this short code.
+    pub(crate) fn join_by_code(
+        (relay, code): (&str, &str),
+        relay_only: bool,
+        config: Config,
+        how: Connect,
+    ) -> Result<ClientDriver> {
+        let invalid = |error| {
+            let text = format!("{code:?}: {error}");
+            std::io::Error::new(std::io::ErrorKind::InvalidInput, text)
+        };
+        let code: ShortCode = code.parse().map_err(invalid)?;
+        let (relay, options) = (lookup(relay)?, options(relay_only));
+        Ok(ClientDriver::join_by_code(
+            relay, code, options, config, how,
+        )?)
+    }
+
+    fn options(relay_only: bool) -> RoomOptions {
+        match relay_only {
+            true => RoomOptions::default().relay_only(),
+            false => RoomOptions::default(),
+        }
     }
 
     fn lookup(name: &str) -> Result<SocketAddr> {

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 
 use muse_wire::{Duration, Instant};
 
-use super::super::packet::{LegId, Packet, Refusal, ShownToken, VERSION};
+use super::super::packet::{Candidates, LegId, Packet, Refusal, ShownToken, VERSION};
 use super::super::relay::occasion;
+use super::super::short_code::CodeRefusal;
 use super::{Asking, Link, LinkEvent, Ready, Role, State, host_id};
 
 impl Link {
@@ -47,7 +48,11 @@ impl Link {
 
     pub(super) fn send_request(&mut self, asking: &Asking) {
         let random = asking.random;
-        let (direct, local) = (self.direct, self.local);
+        // Without a direct way not even the relay needs to know where we are in the local network.
+        let (direct, local) = match self.direct {
+            true => (true, self.local),
+            false => (false, Candidates::NONE),
+        };
         let packet = match (asking.cookie, self.role) {
             (None, _) => Packet::Hello {
                 version: VERSION,
@@ -109,6 +114,7 @@ impl Link {
             },
             Role::Guest(_) => LinkEvent::Joined { public: observed },
         });
+        self.by_code.hurry(now);
         if matches!(self.role, Role::Guest(_)) && self.direct {
             self.expect_introduction(now, id);
         }
@@ -126,6 +132,9 @@ impl Link {
                 asking.since = since;
             }
             return;
+        }
+        if reason == Refusal::NoSuchRoom {
+            self.by_code.fail(CodeRefusal::NoSuchRoom);
         }
         self.event(LinkEvent::Refused(reason));
         self.state = State::Over;

@@ -66,15 +66,22 @@ impl Relay {
     ) {
         let code = key.code();
         let slot = match self.by_code.get(&code) {
-            // Repeated, or its host has come back from elsewhere: it has the key.
-            Some(&slot) => slot as usize,
+            Some(&slot) => {
+                // Repeated, or its host has come back from elsewhere: it has the key.
+                let slot = slot as usize;
+                let room = self.rooms.get_mut(slot);
+                if room.is_some_and(|room| room.owner != key.owner()) {
+                    return self.refuse(request, Refusal::Taken);
+                }
+                slot
+            }
             None => {
                 if self.tokens.is_some() && !self.checks.admit(now, self.checks_rate, 1) {
                     // It will ask again.
                     self.stats.throttled += 1;
                     return;
                 }
-                match self.open(now, request, code, token, occasion) {
+                match self.open(now, request, &key, token, occasion) {
                     Ok(slot) => slot,
                     Err(reason) => return self.refuse(request, reason),
                 }
@@ -100,7 +107,7 @@ impl Relay {
         &mut self,
         now: Instant,
         request: &Request,
-        code: RoomCode,
+        key: &RoomKey,
         token: &ShownToken,
         occasion: &[u8],
     ) -> Result<usize, Refusal> {
@@ -119,10 +126,10 @@ impl Relay {
             self.close_room(former as usize);
         }
         let (tag, meter) = (self.secrets.draw() as u32, self.fairness.room(now));
-        let mut room = Room::new(now, code, tag, request.from, meter);
+        let mut room = Room::new(now, key, tag, request.from, meter);
         room.token = token;
         let slot = self.rooms.insert(room).ok_or(Refusal::NoPlace)?;
-        self.by_code.insert(code, slot as u32);
+        self.by_code.insert(key.code(), slot as u32);
         if let Some(token) = token {
             self.by_token.insert(token, slot as u32);
         }

@@ -8,7 +8,7 @@ use muse_wire::Instant;
 use muse_wire::keyed::{Keyed, KeyedMap};
 use muse_wire::net::{customer, neighbourhood};
 
-use super::super::code::RoomCode;
+use super::super::code::{RoomCode, RoomKey};
 use super::super::packet::{Candidates, End, LegId};
 use super::fairness::{GuestMeter, RoomMeter};
 
@@ -17,6 +17,8 @@ use super::fairness::{GuestMeter, RoomMeter};
 pub(super) struct Room {
     pub(super) tag: u32,
     pub(super) code: RoomCode,
+    /// Of the room's key: two keys may have one code.
+    pub(super) owner: [u8; 16],
     /// The address of the host, proven.
     pub(super) address: SocketAddr,
     /// The address that the room counts for: the one from which it was opened.
@@ -38,14 +40,15 @@ impl Room {
     /// A room that nobody has joined.
     pub(super) fn new(
         now: Instant,
-        code: RoomCode,
+        key: &RoomKey,
         tag: u32,
         address: SocketAddr,
         meter: RoomMeter,
     ) -> Self {
         Self {
             tag,
-            code,
+            code: key.code(),
+            owner: key.owner(),
             address,
             opened_from: address.ip(),
             token: None,

@@ -1,10 +1,13 @@
 //! Players that find a direct way and players that stay with the relay; the session is finished either way.
 
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
 use muse_netem::NatKind;
-use muse_relay::{Limits, LinkEvent};
+use muse_relay::{Limits, Link, LinkEvent};
 use muse_wire::Duration;
 
-use crate::world::{Place, World, ordinary};
+use crate::world::{Place, RELAY, World, ordinary};
 
 /// A session between a host and a guest at these places; whether it became direct.
 fn session(host: Place, guest: Place, seed: u64) -> bool {
@@ -143,10 +146,10 @@ fn a_direct_way_that_dies_gives_way_to_the_relay_and_comes_back() {
 fn the_relay_holds_no_key_and_sees_no_word() {
     let symmetric = Place::Behind(NatKind::Symmetric);
     let mut world = World::new(6, ordinary(), Limits::default(), symmetric);
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let log = std::sync::Arc::clone(&seen);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
     world.simulation.network_mut().set_tap(move |sighting| {
-        if sighting.to == crate::world::RELAY {
+        if sighting.to == RELAY {
             log.lock()
                 .expect("nobody panics")
                 .extend_from_slice(sighting.payload);
@@ -172,22 +175,51 @@ fn the_relay_holds_no_key_and_sees_no_word() {
     }
 }
 
-#[test]
-fn who_wants_no_direct_way_gets_none() {
-    let mut world = World::new(7, ordinary(), Limits::default(), Place::Public);
+/// A host and a guest talk, the relay restarts, and they talk again. Returns the number of datagrams that went past the relay, and of those in which
+/// a player was told an address of the other.
+fn leaks(seed: u64, place: Place, host_only: bool, guest_only: bool) -> (usize, usize) {
+    let options = move |link: Link| link.direct(!host_only);
+    let mut world = World::with_host(seed, ordinary(), Limits::default(), place, options);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    world.simulation.network_mut().set_tap(move |sighting| {
+        let mut log = log.lock().expect("nobody panics");
+        log.push((sighting.from, sighting.to, sighting.payload.to_vec()));
+    });
     world.simulation.run_for(Duration::from_millis(300));
     let (now, code) = (world.simulation.now(), world.key.code());
-    world.add_guest_with(Place::Public, |seed| {
-        muse_relay::Link::join(now, crate::world::RELAY, code, seed).direct(false)
+    world.add_guest_with(place, |seed| {
+        Link::join(now, RELAY, code, seed).direct(!guest_only)
     });
-    world.talk(Duration::from_secs(10));
-    assert!(world.settle(Duration::from_secs(2)));
-    assert!(!world.guest(0).is_direct());
-    assert_eq!(world.relay().stats().introductions, 0);
-    let guest_ip = std::net::IpAddr::from([198, 51, 100, 102]);
-    let host = world.host();
-    let remote = host
-        .connection
-        .and_then(|it| host.relayed.machine().remote(it));
-    assert_ne!(remote.map(|remote| remote.ip()), Some(guest_ip));
+    world.talk(Duration::from_secs(30));
+    world.restart_relay(Limits::default());
+    world.talk(Duration::from_secs(30));
+    assert!(world.settle(Duration::from_secs(5)));
+    // Addresses of both, outside and inside of their routers.
+    let host: [[u8; 4]; 3] = [[198, 51, 100, 101], [198, 51, 100, 1], [192, 168, 1, 2]];
+    let guest: [[u8; 4]; 3] = [[198, 51, 100, 102], [198, 51, 100, 2], [192, 168, 2, 2]];
+    let is = |of: &[[u8; 4]; 3], ip: IpAddr| of.iter().any(|it| IpAddr::from(*it) == ip);
+    let seen = seen.lock().expect("nobody panics");
+    assert!(seen.len() > 1_000);
+    let past = seen
+        .iter()
+        .filter(|(from, to, _)| ![*from, *to].contains(&RELAY));
+    let told = seen.iter().filter(|(_, to, payload)| {
+        let names = |it: &[u8; 4]| payload.windows(4).any(|bytes| bytes == it);
+        is(&host, to.ip()) && guest.iter().any(names)
+            || is(&guest, to.ip()) && host.iter().any(names)
+    });
+    (past.count(), told.count())
+}
+
+#[test]
+fn relay_only_on_either_side_keeps_both_addresses_secret() {
+    let cone = Place::Behind(NatKind::FullCone);
+    for (seed, place) in [(7, Place::Public), (8, cone)] {
+        for (host_only, guest_only) in [(true, false), (false, true), (true, true)] {
+            assert_eq!(leaks(seed, place, host_only, guest_only), (0, 0));
+        }
+        let (past, told) = leaks(seed, place, false, false);
+        assert!(past > 100 && told > 0, "the test sees what there is to see");
+    }
 }

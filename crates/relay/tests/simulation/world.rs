@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use muse_netem::{Conditions, NatId, NatKind, Network, NodeId, Simulation};
-use muse_relay::{Limits, Link, LinkEvent, Relay, Relayed, RoomKey};
+use muse_relay::{Limits, Link, LinkEvent, Relay, Relayed, RoomKey, ShortCode};
 use muse_transport::{
-    ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Event, SeededEntropy,
-    ServerKey, ServerOptions, ServerPublicKey,
+    ChannelConfig, Config, Connect, ConnectionId, Delivery, Endpoint, Event, Refusal,
+    SeededEntropy, ServerKey, ServerOptions, ServerPublicKey,
 };
 use muse_wire::{Datagram, Duration, Instant, Machine, Transmit};
 
@@ -29,8 +29,11 @@ pub(crate) struct Player {
     pub(crate) sent: u32,
     pub(crate) events: Vec<LinkEvent>,
     pub(crate) closed: bool,
+    pub(crate) refused: Option<Refusal>,
     is_host: bool,
     asked: bool,
+    /// The host's key is learned by a short code.
+    pub(crate) by_code: bool,
     server: ServerPublicKey,
     buffer: Vec<u8>,
 }
@@ -81,6 +84,11 @@ impl Player {
             }
             self.events.push(event);
         }
+        if let Some(host) = self.relayed.link_mut().poll_host_key() {
+            let key = host.map(ServerPublicKey::from_bytes);
+            let endpoint = self.relayed.machine_mut();
+            endpoint.pin(key.map_err(|reason| reason.to_string()));
+        }
         while let Some(event) = self.relayed.machine_mut().poll_event(&mut self.buffer) {
             match event {
                 Event::Connected { connection, .. } => self.connection = Some(connection),
@@ -101,14 +109,21 @@ impl Player {
                 }
                 // Under heavy loss an attempt may fail; a player tries again.
                 Event::Unanswered { .. } => self.connect(now),
-                Event::Closed { .. } | Event::Refused { .. } => self.closed = true,
+                Event::Refused { reason, .. } => {
+                    self.refused = Some(reason);
+                    self.closed = true;
+                }
+                Event::Closed { .. } => self.closed = true,
                 _ => {}
             }
         }
     }
 
     fn connect(&mut self, now: Instant) {
-        let how = Connect::pinned(self.server);
+        let how = match self.by_code {
+            true => Connect::key_follows(),
+            false => Connect::pinned(self.server),
+        };
         let endpoint = self.relayed.machine_mut();
         endpoint
             .connect(now, Link::host_address(), how)
@@ -145,6 +160,17 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64, conditions: Conditions, limits: Limits, host: Place) -> Self {
+        Self::with_host(seed, conditions, limits, host, |link| link)
+    }
+
+    /// A world whose host's link has options.
+    pub(crate) fn with_host(
+        seed: u64,
+        conditions: Conditions,
+        limits: Limits,
+        host: Place,
+        options: impl FnOnce(Link) -> Link,
+    ) -> Self {
         let mut network = Network::new(seed);
         network.set_default(conditions);
         let mut simulation = Simulation::new(network);
@@ -171,7 +197,7 @@ impl World {
         endpoint.listen(ServerOptions::new(world.server.clone()));
         let link = Link::open(Instant::ZERO, RELAY, key, world.link_seed(1));
         let inside = world.simulation.network().addresses(node)[0];
-        let link = link.local_addresses(&[inside]);
+        let link = options(link).local_addresses(&[inside]);
         world.attach(node, endpoint, link, true);
         world
     }
@@ -197,6 +223,24 @@ impl World {
         self.guests.push(node);
         self.guest_nats.push(nat);
         index
+    }
+
+    /// Adds a guest that has a short code and nothing else.
+    pub(crate) fn add_guest_by_code(&mut self, at: Place, code: ShortCode) -> usize {
+        let now = self.simulation.now();
+        let link = |seed| Link::join(now, RELAY, code.room(), seed).take_key(now, code);
+        let guest = self.add_guest_with(at, link);
+        if let Node::Player(player) = self.simulation.node_mut(self.guests[guest]) {
+            (player.by_code, player.asked) = (true, true);
+            player.connect(now);
+        }
+        guest
+    }
+
+    /// The host's public key.
+    pub(crate) fn host_key(seed: u64) -> [u8; 32] {
+        let mut entropy = SeededEntropy::danger_seeded(seed);
+        *ServerKey::generate(&mut entropy).public().as_bytes()
     }
 
     /// Adds a guest behind the host's own router.
@@ -241,8 +285,10 @@ impl World {
             sent: 0,
             events: Vec::new(),
             closed: false,
+            refused: None,
             is_host,
             asked: false,
+            by_code: false,
             server: self.server.public(),
             buffer: Vec::new(),
         };

@@ -10,9 +10,9 @@ use std::net::SocketAddr;
 use muse_wire::{Duration, Instant, log};
 
 use super::ConnectError;
-use crate::crypto::Entropy;
+use crate::crypto::{Entropy, ServerPublicKey};
 use crate::handshake::{
-    ClientRandom, Connecting, ConnectingConfig, Established, Progress, Refusal,
+    ClientRandom, Connecting, ConnectingConfig, Established, Progress, Refusal, Trust,
 };
 use crate::inbox::Rare;
 
@@ -72,6 +72,18 @@ impl Attempt {
         };
         attempt.start(now, first, entropy)?;
         Ok(attempt)
+    }
+
+    /// The server's key is known now; true if it was to follow.
+    pub(super) fn pin(&mut self, key: ServerPublicKey) -> bool {
+        let racers = self.racers.iter_mut();
+        racers.for_each(|racer| racer.connecting.pin(key));
+        self.config.pin(key)
+    }
+
+    /// True if it waits for the server's key.
+    pub(super) fn waits_for_key(&self) -> bool {
+        matches!(self.config.trust, Trust::Follows)
     }
 
     /// The names of all handshakes begun so far.

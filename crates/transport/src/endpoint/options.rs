@@ -100,6 +100,11 @@ impl Connect {
         Self::new(Trust::Pinned(key))
     }
 
+    /// To a server whose public key is not known yet: the handshake waits for [`Endpoint::pin`](crate::Endpoint::pin).
+    pub fn key_follows() -> Self {
+        Self::new(Trust::Follows)
+    }
+
     /// With a connect token, which names the server's key.
     pub fn token(token: ConnectToken) -> Self {
         Self::new(Trust::Token(Box::new(token)))

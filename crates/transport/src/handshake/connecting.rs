@@ -20,6 +20,8 @@ use crate::token::ConnectToken;
 pub(crate) enum Trust {
     /// The server is known by its key; the client by nothing.
     Pinned(ServerPublicKey),
+    /// The server is known by its key, which is told later.
+    Follows,
     /// Both by a token.
     Token(Box<ConnectToken>),
     /// The link protects the connection, or nothing does; a token still says who the client is.
@@ -27,9 +29,10 @@ pub(crate) enum Trust {
 }
 
 impl Trust {
-    /// The mode, the server's key and the token; the key means nothing in the insecure mode.
-    fn parts(&self) -> (Mode, ServerPublicKey, Option<&ConnectToken>) {
-        match self {
+    /// The mode, the server's key and the token; the key means nothing in the insecure mode. `None` before there is a key.
+    fn parts(&self) -> Option<(Mode, ServerPublicKey, Option<&ConnectToken>)> {
+        Some(match self {
+            Self::Follows => return None,
             Self::Pinned(key) => (Mode::Pinned, *key, None),
             Self::Token(token) => (Mode::Token, token.server_key(), Some(token)),
             Self::DangerInsecure(token) => (
@@ -37,7 +40,7 @@ impl Trust {
                 ServerPublicKey::from_bytes([0; 32]),
                 token.as_deref(),
             ),
-        }
+        })
     }
 }
 
@@ -82,11 +85,20 @@ impl ConnectingConfig {
         }
     }
 
+    /// The server's key is known now; true if it was to follow.
+    pub(crate) fn pin(&mut self, key: ServerPublicKey) -> bool {
+        let follows = matches!(self.trust, Trust::Follows);
+        if follows {
+            self.trust = Trust::Pinned(key);
+        }
+        follows
+    }
+
     /// The suites to offer in this mode.
     fn offer(&self) -> u8 {
         match self.trust {
             Trust::DangerInsecure(_) => Suite::Null.bit(),
-            Trust::Pinned(_) | Trust::Token(_) => self.suites,
+            Trust::Pinned(_) | Trust::Follows | Trust::Token(_) => self.suites,
         }
     }
 }
@@ -319,17 +331,24 @@ impl Connecting {
         if self.cookie_at.is_some_and(|at| now < at + COOKIE_KEPT) {
             return;
         }
+        let Some(()) = self.begin_exchange(*cookie) else {
+            return;
+        };
         log!(debug, "the server answered with a cookie");
-        self.begin_exchange(*cookie);
         self.cookie = *cookie;
         self.cookie_at = Some(now);
         self.next_send = now;
         self.delay = DELAY_FIRST;
     }
 
-    /// The exchange is bound to the cookie, or a recorded Connect could be sent again with a fresh one.
-    fn begin_exchange(&mut self, cookie: [u8; COOKIE_LEN]) {
-        let (mode, server_key, token) = self.config.trust.parts();
+    /// The server's key is known now, for one that was to follow.
+    pub(crate) fn pin(&mut self, key: ServerPublicKey) {
+        self.config.pin(key);
+    }
+
+    /// The exchange is bound to the cookie, or a recorded Connect could be sent again with a fresh one. `None` before the server's key is known.
+    fn begin_exchange(&mut self, cookie: [u8; COOKIE_LEN]) -> Option<()> {
+        let (mode, server_key, token) = self.config.trust.parts()?;
         let mut connect = Connect {
             version: self.version,
             random: self.random,
@@ -358,6 +377,7 @@ impl Connecting {
             self.sessions.remove(0);
         }
         self.sessions.push(session);
+        Some(())
     }
 
     fn handle_accept(&mut self, message: &[u8]) -> Progress {

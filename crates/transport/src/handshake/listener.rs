@@ -14,7 +14,7 @@ use super::packet::{self, ACCEPT_FIXED_LEN, Connect, Describe, Ignored, Packet, 
 use super::recent::{RECENT_MAX, Recent};
 use super::session::{Mode, Session};
 use super::{ClientRandom, PAYLOAD_LEN_MAX, Refusal, VERSION};
-use crate::crypto::{Entropy, Keys, Ratchet, Secret, ServerKey, Suite};
+use crate::crypto::{Entropy, Keys, Ratchet, Secret, ServerKey, ServerPublicKey, Suite};
 use crate::steering::Shard;
 use crate::token::{TokenError, TokenId, TokenVerifier, Verified};
 
@@ -77,6 +77,11 @@ pub(crate) struct Accepted {
 }
 
 impl Listener {
+    /// The key that clients pin.
+    pub(crate) fn public_key(&self) -> ServerPublicKey {
+        self.config.key.public()
+    }
+
     /// A listener whose secrets come from `entropy`.
     pub(crate) fn new(mut config: ListenerConfig, entropy: &mut dyn Entropy) -> Self {
         let secret = config.cookie_secret.take();

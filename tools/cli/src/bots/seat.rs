@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use muse_biobot::net::{MatchClient, MatchNews, protocol};
+use muse_biobot::net::{MatchClient, MatchNews};
 use muse_biobot::{Command, Level, Player, ToPlayer};
 use muse_drivers::ClientDriver;
-use muse_transport::{Connect, ConnectionStats, Event};
+use muse_transport::{ConnectionStats, Event};
 use muse_wire::Instant;
 
 /// A connection to a game server and the match on it.
@@ -28,21 +28,15 @@ pub(crate) enum State {
 }
 
 impl Seat {
-    /// Begins to connect.
-    pub(crate) fn connect(
-        address: &str,
-        how: Connect,
-        name: &str,
-        level: Option<Arc<Level>>,
-    ) -> anyhow::Result<Self> {
-        let link = ClientDriver::connect(address, protocol().0.config(), how)?;
-        Ok(Self {
+    /// Takes the seat to which a connection has begun.
+    pub(crate) fn new(link: ClientDriver, name: &str, level: Option<Arc<Level>>) -> Self {
+        Self {
             client: MatchClient::new(link.connection(), name, level),
             link,
             state: State::Connecting,
             result: None,
             buffer: Vec::new(),
-        })
+        }
     }
 
     /// Takes in what has arrived, lets `play` say what the player does, and sends it.
