@@ -12,7 +12,8 @@ use muse_transport::{
 };
 use muse_wire::{Duration, Instant, Machine};
 
-use crate::memory::{MemoryEnds, WithMemory, is_memory_address};
+use crate::beside::Beside;
+use crate::memory::{MemoryEnds, is_memory_address};
 use crate::sockets::Sockets;
 use crate::{Clock, MemoryDriver, SystemEntropy};
 
@@ -109,13 +110,12 @@ impl EndpointDriver {
         self.now = self.clock.now();
         self.endpoint.looked_away(self.now - self.looked_at);
         self.looked_at = self.now;
-        let (now, machine, ends) = (self.now, &mut self.endpoint, &mut self.memory);
-        if ends.is_empty() {
+        let (now, machine, link) = (self.now, &mut self.endpoint, &mut self.memory);
+        if link.is_empty() {
             self.sockets.receive(now, machine)?;
         } else {
-            ends.receive(now, machine)?;
-            self.sockets
-                .receive(now, &mut WithMemory { machine, ends })?;
+            link.receive(now, machine)?;
+            self.sockets.receive(now, &mut Beside { link, machine })?;
         }
         if let Some(server) = self.sockets.poll_host_key() {
             self.endpoint.pin(server);
@@ -132,11 +132,11 @@ impl EndpointDriver {
     /// Sends what is to be sent: once a tick, or at once after something urgent.
     pub fn flush(&mut self) -> io::Result<()> {
         self.now = self.clock.now();
-        let (now, machine, ends) = (self.now, &mut self.endpoint, &mut self.memory);
-        if ends.is_empty() {
+        let (now, machine, link) = (self.now, &mut self.endpoint, &self.memory);
+        if link.is_empty() {
             return self.sockets.flush(now, machine);
         }
-        self.sockets.flush(now, &mut WithMemory { machine, ends })
+        self.sockets.flush(now, &mut Beside { link, machine })
     }
 
     /// Flushes, then sleeps until something arrives or becomes due, for `timeout` at most; [`poll`](Self::poll) comes next.
@@ -305,12 +305,13 @@ impl EndpointDriver {
         &mut self.endpoint
     }
 
-    /// The buffer of `tick`, which gives it back with [`keep_buffer`](Self::keep_buffer).
-    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+    /// Takes the buffer that [`tick`](Self::tick) puts payloads into, for a loop of your own; [`keep_buffer`](Self::keep_buffer) gives it back.
+    pub fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.buffer)
     }
 
-    pub(crate) fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
+    /// Keeps a buffer for the next turn, unless it has become huge.
+    pub fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
         buffer.clear();
         buffer.shrink_to(BUFFER_KEPT_MAX);
         self.buffer = buffer;

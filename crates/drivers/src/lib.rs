@@ -42,6 +42,7 @@
 //! # }
 //! ```
 
+mod beside;
 pub mod carried;
 mod client_driver;
 pub mod clock;

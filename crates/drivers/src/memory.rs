@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use muse_wire::{Datagram, Ecn, Instant, Machine, Transmit};
 
 use crate::Driver;
+use crate::beside::SideLink;
 
 /// Makes both ends of an in-memory link. The addresses are only names by which the machines know each other.
 ///
@@ -200,48 +201,25 @@ impl MemoryEnds {
     }
 }
 
-/// A machine whose datagrams to peers in the same process are taken out on the way to another driver.
-pub(crate) struct WithMemory<'a, M> {
-    pub(crate) machine: &'a mut M,
-    pub(crate) ends: &'a mut MemoryEnds,
-}
+impl SideLink for MemoryEnds {
+    const OFFERS_MAX: usize = FLUSH_DATAGRAMS_MAX;
 
-impl<M: Machine> Machine for WithMemory<'_, M> {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        // Nobody outside of the process has such an address, whatever a packet says.
-        if !is_memory_address(datagram.from) {
-            self.machine.handle_datagram(now, datagram);
+    fn owns(&self, address: SocketAddr) -> bool {
+        is_memory_address(address)
+    }
+
+    fn offer(&self, transmit: &Transmit, buffer: &[u8]) -> bool {
+        if !is_memory_address(transmit.to) {
+            return false;
         }
-    }
-
-    fn prepare(&self, payload: &[u8]) {
-        self.machine.prepare(payload);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.machine.handle_timeout(now);
-    }
-
-    fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-        for _ in 0..FLUSH_DATAGRAMS_MAX {
-            let transmit = self.machine.poll_transmit(now, buffer)?;
-            if !is_memory_address(transmit.to) {
-                return Some(transmit);
-            }
-            let ends = &mut self.ends.ends;
-            // One whose end is gone has not noticed yet.
-            if let Some(end) = ends.iter().find(|end| end.remote == transmit.to) {
-                let mut queue = lock(&end.outgoing);
-                for bytes in transmit.datagrams(buffer) {
-                    queue.push(bytes, transmit.ecn);
-                }
+        // One whose end is gone has not noticed yet.
+        if let Some(end) = self.ends.iter().find(|end| end.remote == transmit.to) {
+            let mut queue = lock(&end.outgoing);
+            for bytes in transmit.datagrams(buffer) {
+                queue.push(bytes, transmit.ecn);
             }
         }
-        None
-    }
-
-    fn poll_timeout(&mut self) -> Option<Instant> {
-        self.machine.poll_timeout()
+        true
     }
 }
 

@@ -15,7 +15,6 @@ pub struct Client {
     session: ClientSession,
     /// Messages that wait for the connection, encoded.
     waiting: Vec<(Channel, Vec<u8>)>,
-    buffer: Vec<u8>,
 }
 
 impl Client {
@@ -28,7 +27,6 @@ impl Client {
             link,
             session,
             waiting: Vec::new(),
-            buffer: Vec::new(),
         })
     }
 
@@ -41,7 +39,7 @@ impl Client {
         mut handle: impl FnMut(&mut Self, ClientEvent<'_>) -> Result<()>,
     ) -> Result<()> {
         self.receive()?;
-        let mut buffer = self.take_buffer();
+        let mut buffer = self.link.take_buffer();
         let handled = loop {
             let Some(event) = self.link.poll_event(&mut buffer) else {
                 break Ok(());
@@ -55,7 +53,7 @@ impl Client {
                 break handled;
             }
         };
-        self.keep_buffer(buffer);
+        self.link.keep_buffer(buffer);
         self.link.flush()?;
         handled
     }
@@ -159,17 +157,4 @@ impl Client {
     pub(crate) fn flush(&mut self) -> Result<()> {
         Ok(self.link.flush()?)
     }
-
-    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.buffer)
-    }
-
-    pub(crate) fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        buffer.shrink_to(BUFFER_KEPT_MAX);
-        self.buffer = buffer;
-    }
 }
-
-/// Largest buffer that is kept: one huge message should not hold its memory for ever.
-const BUFFER_KEPT_MAX: usize = 1 << 20;

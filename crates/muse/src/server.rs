@@ -50,7 +50,6 @@ pub struct Server {
     session: ServerSession,
     address: ServerAddress,
     pub(crate) room: Option<OpenRoom>,
-    buffer: Vec<u8>,
 }
 
 impl Server {
@@ -63,7 +62,6 @@ impl Server {
             session: ServerSession::new(protocol),
             address: open.address,
             room: open.room,
-            buffer: Vec::new(),
         })
     }
 
@@ -82,7 +80,7 @@ impl Server {
         mut handle: impl FnMut(&mut Self, ServerEvent<'_>) -> Result<()>,
     ) -> Result<()> {
         self.receive(wait)?;
-        let mut buffer = self.take_buffer();
+        let mut buffer = self.link.take_buffer();
         let handled = loop {
             let Some(event) = self.link.poll_event(&mut buffer) else {
                 break Ok(());
@@ -93,7 +91,7 @@ impl Server {
                 break Err(error);
             }
         };
-        self.keep_buffer(buffer);
+        self.link.keep_buffer(buffer);
         self.link.flush()?;
         handled
     }
@@ -230,22 +228,9 @@ impl Server {
     pub(crate) fn flush(&mut self) -> Result<()> {
         Ok(self.link.flush()?)
     }
-
-    /// The buffer that events borrow from, which comes back by [`keep_buffer`](Self::keep_buffer).
-    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.buffer)
-    }
-
-    pub(crate) fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        buffer.shrink_to(BUFFER_KEPT_MAX);
-        self.buffer = buffer;
-    }
 }
 
 /// Longest wait of a tick, so that a loop notices what happens elsewhere.
 const WAIT_MAX: Duration = Duration::from_millis(100);
-/// Largest buffer that is kept: one huge message should not hold its memory for ever.
-const BUFFER_KEPT_MAX: usize = 1 << 20;
 /// The code of connections that the game closes.
 const CODE_DISCONNECTED: u16 = 1;

@@ -17,7 +17,7 @@ mod priority;
 pub mod quality;
 pub mod receiver;
 pub mod replication;
-pub mod scheduler;
+mod scheduler;
 pub mod session;
 pub mod smoothing;
 pub mod snapshot;

@@ -9,62 +9,42 @@ use muse_wire::{Duration, Instant};
 use crate::Tick;
 
 /// Decides which ticks a server simulates when.
-///
-/// ```
-/// use muse_netcode::Tick;
-/// use muse_netcode::scheduler::TickScheduler;
-/// use muse_wire::{Duration, Instant};
-/// let start = Instant::from_secs(1);
-/// let mut scheduler = TickScheduler::new(Duration::from_millis(20), start);
-/// let now = start + Duration::from_millis(45);
-/// let ticks: Vec<Tick> = std::iter::from_fn(|| scheduler.poll(now)).map(|due| due.tick).collect();
-/// assert_eq!(ticks, [Tick(0), Tick(1), Tick(2)]);
-/// assert_eq!(scheduler.poll_timeout(), start + Duration::from_millis(60));
-/// ```
 #[derive(Clone, Debug)]
-pub struct TickScheduler {
+pub(crate) struct TickScheduler {
     tick: Duration,
     catch_up_max: u32,
     next: Tick,
     due: Instant,
     slipped: u64,
-    hitches: u64,
 }
 
 /// A tick to simulate now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DueTick {
+pub(crate) struct DueTick {
     /// The tick.
-    pub tick: Tick,
+    pub(crate) tick: Tick,
     /// The time at which it was to begin, which is what inputs and clients are measured against.
-    pub due: Instant,
+    pub(crate) due: Instant,
     /// Ticks of time that were let go just before it; zero but after a long hitch.
-    pub slipped: u32,
+    pub(crate) slipped: u32,
 }
 
 impl TickScheduler {
-    /// A schedule whose tick 0 is at `start`, with ticks of this length.
-    pub fn new(tick: Duration, start: Instant) -> Self {
+    /// A schedule whose tick 0 is at `start`, with ticks of this length. At most `catch_up_max` are simulated at once to catch up, at least 1;
+    /// time beyond that is let go. More keeps the clock of the match after longer hitches, and makes each of them longer.
+    pub(crate) fn new(tick: Duration, start: Instant, catch_up_max: u32) -> Self {
         Self {
             tick: tick.max(Duration::from_micros(100)),
-            catch_up_max: 5,
+            catch_up_max: catch_up_max.max(1),
             next: Tick(0),
             due: start,
             slipped: 0,
-            hitches: 0,
         }
     }
 
-    /// Limits the ticks that are simulated at once to catch up, at least 1; time beyond that is let go. Default: 5. More keeps
-    /// the clock of the match after longer hitches, and makes each of them longer.
-    pub fn catch_up_max(mut self, ticks: u32) -> Self {
-        self.catch_up_max = ticks.max(1);
-        self
-    }
-
     /// The next tick to simulate, if it is time. Call it with one `now` until it returns `None`, then look at the clock again: so a call
-    /// leads to at most [`catch_up_max`](Self::catch_up_max) ticks, however long they take.
-    pub fn poll(&mut self, now: Instant) -> Option<DueTick> {
+    /// leads to at most `catch_up_max` ticks, however long they take.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<DueTick> {
         if now < self.due {
             return None;
         }
@@ -75,7 +55,6 @@ impl TickScheduler {
         if slipped > 0 {
             self.due += self.tick * slipped;
             self.slipped = self.slipped.saturating_add(slipped);
-            self.hitches += 1;
         }
         let due = DueTick {
             tick: self.next,
@@ -88,23 +67,18 @@ impl TickScheduler {
     }
 
     /// Returns the time at which the next tick is due.
-    pub fn poll_timeout(&self) -> Instant {
+    pub(crate) fn poll_timeout(&self) -> Instant {
         self.due
     }
 
     /// The next tick.
-    pub fn next(&self) -> Tick {
+    pub(crate) fn next(&self) -> Tick {
         self.next
     }
 
     /// Ticks of time that were let go in all.
-    pub fn slipped(&self) -> u64 {
+    pub(crate) fn slipped(&self) -> u64 {
         self.slipped
-    }
-
-    /// Returns how often time was let go.
-    pub fn hitches(&self) -> u64 {
-        self.hitches
     }
 }
 
@@ -121,14 +95,13 @@ mod tests {
 
     #[test]
     fn a_short_hitch_is_caught_up_and_a_long_one_let_go() {
-        let mut scheduler =
-            TickScheduler::new(Duration::from_millis(10), Instant::ZERO).catch_up_max(3);
+        let mut scheduler = TickScheduler::new(Duration::from_millis(10), Instant::ZERO, 3);
         assert_eq!(polled(&mut scheduler, 0), [(0, 0)]);
         assert_eq!(polled(&mut scheduler, 9), []);
         assert_eq!(polled(&mut scheduler, 35), [(1, 0), (2, 0), (3, 0)]);
         assert_eq!(scheduler.slipped(), 0);
         assert_eq!(polled(&mut scheduler, 1_000), [(4, 94), (5, 0), (6, 0)]);
-        assert_eq!((scheduler.slipped(), scheduler.hitches()), (94, 1));
+        assert_eq!(scheduler.slipped(), 94);
         assert_eq!(scheduler.poll_timeout(), Instant::from_millis(1_010));
         assert_eq!(polled(&mut scheduler, 1_010), [(7, 0)]);
     }
@@ -136,7 +109,7 @@ mod tests {
     #[test]
     fn slow_steps_never_spiral() {
         // Every step takes three ticks of time: the server falls behind for ever, one bounded round after the other.
-        let mut scheduler = TickScheduler::new(Duration::from_millis(10), Instant::ZERO);
+        let mut scheduler = TickScheduler::new(Duration::from_millis(10), Instant::ZERO, 5);
         let mut now = 0;
         for _ in 0..100 {
             let ticks = polled(&mut scheduler, now).len() as u64;

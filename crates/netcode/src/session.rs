@@ -98,7 +98,8 @@ muse_wire::setters! { SessionConfig:
     /// Limits the bytes of a snapshot; [`Server::set_budget`] can say less. Default: 16,384; a smaller number spreads
     /// a late join over more ticks. At least 64, below which nothing would fit.
     bytes_per_snapshot: usize = bytes_per_snapshot.max(PACKET_BYTES_MIN),
-    /// Limits the ticks that a server which fell behind simulates at once; see [`TickScheduler`](crate::scheduler::TickScheduler). Default: 5.
+    /// Limits the ticks that a server which fell behind simulates at once; time beyond that is let go, so that slow steps never cause more
+    /// steps. Default: 5; more keeps the clock of the match after longer hitches, and makes each of them longer.
     catch_up_max: u32 = catch_up_max.max(1),
     /// Sets how the server buffers inputs.
     inputs: InputBufferConfig,

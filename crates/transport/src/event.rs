@@ -138,6 +138,14 @@ pub struct Receipt {
     pub outcome: Outcome,
 }
 
+impl Receipt {
+    /// Tells the end of the message with this number in a channel.
+    pub(crate) const fn new(channel: u8, number: u64, outcome: Outcome) -> Self {
+        let id = MessageId { channel, number };
+        Self { id, outcome }
+    }
+}
+
 /// The end of a message's way. Arrivals are certain, losses only reasonably certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -8,9 +8,12 @@ use muse_transport::{Config, Entropy, ServerOptions, ServerPublicKey};
 use muse_wire::{Duration, Instant, Machine};
 
 use crate::native::relay::{Link, Through, ban, host_key};
-#[cfg(feature = "web")]
-use crate::web::{RECEIVE_MAX, WebListener, WithWeb};
 use crate::{Driver, EndpointDriver, SystemEntropy, UdpDriver, UdpOptions, bind_shards};
+#[cfg(feature = "web")]
+use crate::{
+    beside::Beside,
+    web::{RECEIVE_MAX, WebListener},
+};
 
 /// The links of an endpoint that lead out of the process; none for one that is offline.
 #[derive(Default)]
@@ -36,7 +39,7 @@ impl Sockets {
         #[cfg(feature = "web")]
         if let Some(web) = &mut self.web {
             web.take_in(now, machine, RECEIVE_MAX);
-            let mut machine = WithWeb { machine, web };
+            let mut machine = Beside { link: web, machine };
             return receive(self.udp.as_mut(), self.relay.as_mut(), now, &mut machine);
         }
         receive(self.udp.as_mut(), self.relay.as_mut(), now, machine)
@@ -46,7 +49,7 @@ impl Sockets {
     pub(crate) fn flush<M: Machine>(&mut self, now: Instant, machine: &mut M) -> io::Result<()> {
         #[cfg(feature = "web")]
         if let Some(web) = &self.web {
-            let mut machine = WithWeb { machine, web };
+            let mut machine = Beside { link: web, machine };
             return flush(self.udp.as_mut(), self.relay.as_mut(), now, &mut machine);
         }
         flush(self.udp.as_mut(), self.relay.as_mut(), now, machine)

@@ -16,7 +16,6 @@ mod doors;
 mod http;
 mod options;
 mod port;
-mod route;
 mod runtime;
 mod shared;
 mod socket;
@@ -37,10 +36,10 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::address::is_web_address;
 pub use self::both::UdpWebDriver;
 pub use self::options::WebOptions;
-pub(crate) use self::route::WithWeb;
 pub use self::shared::WebCounters;
 use self::shared::{FromWeb, Outgoing, Shared};
 use crate::Driver;
+use crate::beside::SideLink;
 
 /// Admits browsers, over WebTransport and over WebSocket.
 ///
@@ -194,7 +193,7 @@ impl WebListener {
     }
 
     /// True if a datagram from there only wakes the loop up.
-    pub(crate) fn is_wake(&self, from: SocketAddr) -> bool {
+    fn is_wake(&self, from: SocketAddr) -> bool {
         self.waker.is_some_and(|waker| {
             waker.port() == from.port() && waker.ip().to_canonical() == from.ip().to_canonical()
         })
@@ -247,9 +246,16 @@ impl WebListener {
         }
         count
     }
+}
 
-    /// Sends what is for a browser. False if it is not.
-    pub(crate) fn offer(&self, transmit: &Transmit, buffer: &[u8]) -> bool {
+impl SideLink for WebListener {
+    const OFFERS_MAX: usize = FLUSH_MAX;
+
+    fn owns(&self, address: SocketAddr) -> bool {
+        is_web_address(address) || self.is_wake(address)
+    }
+
+    fn offer(&self, transmit: &Transmit, buffer: &[u8]) -> bool {
         if !is_web_address(transmit.to) {
             return false;
         }

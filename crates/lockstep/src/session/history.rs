@@ -55,13 +55,6 @@ impl<G: Clone> History<G> {
         (slot.0 == frame).then_some(&slot.1)
     }
 
-    /// Forgets the states after `frame`.
-    pub fn forget_after(&mut self, frame: Frame) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.0 > frame) {
-            slot.0 = Frame::NEVER;
-        }
-    }
-
     /// Forgets every state.
     pub fn clear(&mut self) {
         for slot in &mut self.slots {
@@ -112,8 +105,6 @@ mod tests {
             .map(|(frame, _)| frame.0)
             .collect();
         assert_eq!(frames, [30, 33, 36]);
-        history.forget_after(Frame(33));
-        assert_eq!(history.at_or_before(Frame(38)), Some((Frame(33), &33)));
     }
 
     #[test]

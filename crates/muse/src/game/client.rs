@@ -81,9 +81,9 @@ where
         mut handle: impl FnMut(&mut Self, ClientEvent<'_>) -> Result<()>,
     ) -> Result<()> {
         self.client.receive()?;
-        let mut buffer = self.client.take_buffer();
+        let mut buffer = self.client.connection().0.take_buffer();
         let handled = self.handle_events(&mut buffer, &mut handle);
-        self.client.keep_buffer(buffer);
+        self.client.connection().0.keep_buffer(buffer);
         handled?;
         let now = self.client.now();
         let from = self.clock.now();

@@ -79,9 +79,9 @@ where
     ) -> Result<()> {
         let next = self.game.poll_timeout().saturating_since(self.server.now());
         self.server.receive(next.min(wait))?;
-        let mut buffer = self.server.take_buffer();
+        let mut buffer = self.server.connections().0.take_buffer();
         let handled = self.handle_events(&mut buffer, &mut handle);
-        self.server.keep_buffer(buffer);
+        self.server.connections().0.keep_buffer(buffer);
         handled?;
         #[cfg(all(feature = "master", not(target_arch = "wasm32")))]
         self.turn_host(&mut handle)?;

@@ -263,8 +263,7 @@ impl<I: Input> InputBuffer<I> {
         }
     }
 
-    /// The server fell behind its schedule by so many ticks and gave them up (see
-    /// [`TickScheduler`](crate::scheduler::TickScheduler)); clients will be told.
+    /// The server fell behind its schedule by so many ticks and gave them up; clients will be told.
     pub fn handle_slip(&mut self, ticks: u32) {
         self.slipped = self.slipped.wrapping_add(ticks as u16);
     }

@@ -84,7 +84,7 @@ where
         Self {
             kind,
             tells_inputs: world.tells_inputs(kind.id()),
-            scheduler: TickScheduler::new(config.tick, now).catch_up_max(config.catch_up_max),
+            scheduler: TickScheduler::new(config.tick, now, config.catch_up_max),
             clients: BTreeMap::new(),
             scene: Scene::new(Arc::clone(world.kinds()), kind),
             played: Vec::new(),

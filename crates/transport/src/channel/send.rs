@@ -347,16 +347,10 @@ impl SendChannel {
 
     /// A piece arrived.
     pub(crate) fn acked(&mut self, number: u64, piece: u16, receipts: &mut impl FnMut(Receipt)) {
-        let id = MessageId {
-            channel: self.id,
-            number,
-        };
+        let delivered = Receipt::new(self.id, number, Outcome::Delivered);
         // Such a message left `messages` when it was sent, so there is nothing else to update.
         if self.is_fire_and_forget(piece) {
-            receipts(Receipt {
-                id,
-                outcome: Outcome::Delivered,
-            });
+            receipts(delivered);
             return;
         }
         let Some(message) = self.message_mut(number) else {
@@ -372,10 +366,7 @@ impl SendChannel {
         if complete {
             message.done = true;
             if message.receipt {
-                receipts(Receipt {
-                    id,
-                    outcome: Outcome::Delivered,
-                });
+                receipts(delivered);
             }
             if message.is_waiting() {
                 self.stop_waiting(number);
@@ -396,14 +387,7 @@ impl SendChannel {
     ) {
         let unprotected = self.repair == Repair::Frugal || parity_sparse;
         if self.is_fire_and_forget(piece) {
-            let id = MessageId {
-                channel: self.id,
-                number,
-            };
-            receipts(Receipt {
-                id,
-                outcome: Outcome::Lost,
-            });
+            receipts(Receipt::new(self.id, number, Outcome::Lost));
             return;
         }
         let Some(message) = self.message_mut(number) else {
@@ -497,14 +481,11 @@ impl SendChannel {
             if !message.done {
                 message.done = true;
                 if message.receipt {
-                    let id = MessageId {
-                        channel: self.id,
-                        number: self.base + index as u64,
-                    };
-                    receipts(Receipt {
-                        id,
-                        outcome: Outcome::Lost,
-                    });
+                    receipts(Receipt::new(
+                        self.id,
+                        self.base + index as u64,
+                        Outcome::Lost,
+                    ));
                 }
             }
         }
@@ -546,14 +527,7 @@ impl SendChannel {
             message.done = true;
             self.stats.messages_expired += 1;
             if message.receipt {
-                let id = MessageId {
-                    channel: self.id,
-                    number,
-                };
-                receipts(Receipt {
-                    id,
-                    outcome: Outcome::Expired,
-                });
+                receipts(Receipt::new(self.id, number, Outcome::Expired));
             }
             if message.is_waiting() {
                 self.stop_waiting(number);
@@ -605,14 +579,7 @@ impl SendChannel {
             self.stats.messages_superseded += 1;
             let number = self.base + index as u64;
             if message.receipt {
-                let id = MessageId {
-                    channel: self.id,
-                    number,
-                };
-                receipts(Receipt {
-                    id,
-                    outcome: Outcome::Expired,
-                });
+                receipts(Receipt::new(self.id, number, Outcome::Expired));
             }
             if message.is_waiting() {
                 self.stop_waiting(number);

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use muse_wire::{Duration, Instant, Machine};
 
-use super::{WebListener, WithWeb};
+use super::WebListener;
+use crate::beside::Beside;
 use crate::{Driver, UdpDriver};
 
 /// A UDP socket, and beside it a listener for browsers if one is given.
@@ -61,13 +62,14 @@ impl Driver for UdpWebDriver {
             return self.udp.receive(now, machine);
         };
         let count = web.take_in(now, machine, RECEIVE_AT_ONCE);
-        Ok(count + self.udp.receive(now, &mut WithWeb { machine, web })?)
+        let link = &*web;
+        Ok(count + self.udp.receive(now, &mut Beside { link, machine })?)
     }
 
     fn flush<M: Machine + ?Sized>(&mut self, now: Instant, machine: &mut M) -> io::Result<usize> {
         match &self.web {
             None => self.udp.flush(now, machine),
-            Some(web) => self.udp.flush(now, &mut WithWeb { machine, web }),
+            Some(link) => self.udp.flush(now, &mut Beside { link, machine }),
         }
     }
 

@@ -7,7 +7,7 @@ use muse_wire::Instant;
 
 use super::{Outgoing, Pieces, SendChannel};
 use crate::config::{Delivery, Priority};
-use crate::event::{MessageId, Outcome, Receipt};
+use crate::event::{Outcome, Receipt};
 
 impl SendChannel {
     /// Drops messages that are too old, of those that waited already when congestion held this connection back last, at
@@ -41,14 +41,7 @@ impl SendChannel {
                 self.drop_unsent(number);
                 self.stats.messages_stale += 1;
                 if receipt {
-                    let id = MessageId {
-                        channel: self.id,
-                        number,
-                    };
-                    receipts(Receipt {
-                        id,
-                        outcome: Outcome::Expired,
-                    });
+                    receipts(Receipt::new(self.id, number, Outcome::Expired));
                 }
             }
         }
