@@ -364,7 +364,7 @@ impl MasterCommand {
             .args(["--connections-per-address", "0"])
             .args(["--passwords-per-minute", "0"])
             .env(
-                "MUSE_DATABASE",
+                "MUSE_MASTER_DATABASE",
                 format!("postgres://muse@127.0.0.1:{}/{DATABASE}", self.database),
             )
             .env("MUSE_SECRET_KEY", SECRET_KEY)

@@ -1,6 +1,7 @@
 //! The `muse` binary: the parts of Muse that are run rather than linked.
 
 mod bots;
+mod config;
 mod echo;
 mod game;
 mod master;
@@ -12,6 +13,7 @@ mod rp;
 mod tools;
 mod up;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -23,9 +25,12 @@ use tracing_subscriber::EnvFilter;
 #[command(
     name = "muse",
     version,
-    after_help = "Example: muse up\n\n`muse COMMAND --help` shows an example of each command. For more logs: RUST_LOG=debug muse ..."
+    after_help = "Example: muse up\n\n`muse COMMAND --help` shows an example of each command. Options can also be in a file and in the environment:\n`muse config --help`. For more logs: RUST_LOG=debug muse ..."
 )]
 struct Muse {
+    /// File with options, in TOML: a table for each command; by default the one in MUSE_CONFIG, or muse.toml if it is there.
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -54,6 +59,8 @@ enum Command {
     Bots(bots::Arguments),
     /// Run the master server: accounts, matchmaking, game servers on demand, friends, chat, ranking.
     Master(Box<master::Arguments>),
+    /// Check and print the options that a file and the environment set.
+    Config(config::Arguments),
     /// A game server without a game.
     #[command(hide = true)]
     MasterGame,
@@ -70,7 +77,8 @@ fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
-    let outcome = match Muse::parse().command {
+    let muse = config::parse::<Muse>().unwrap_or_else(|faults| faults.exit());
+    let outcome = match muse.command {
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         #[cfg(feature = "legacy")]
@@ -79,10 +87,11 @@ fn main() -> ExitCode {
         Command::Rp(ignored) => tools::missing("legacy", "rp", &ignored),
         Command::Relay(arguments) => relay::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
-        Command::Up(arguments) => up::run(&arguments),
+        Command::Up(arguments) => up::run(&arguments, muse.config.as_deref()),
         Command::Game(arguments) => game::run(&arguments),
         Command::Bots(arguments) => bots::run(&arguments),
         Command::Master(arguments) => master::run(&arguments),
+        Command::Config(arguments) => config::run::<Muse>(&arguments, muse.config.as_deref()),
         Command::MasterGame => master::run_game(),
         Command::MasterPlayer(arguments) => master::run_player(&arguments),
         Command::Tools(command) => tools::run(command),
@@ -91,4 +100,30 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+    use muse_program::options::Layers;
+
+    use super::*;
+
+    #[test]
+    fn every_option_has_a_name_of_its_own_in_the_environment_and_in_a_file() {
+        let mut names: BTreeSet<String> = config::NO_OPTIONS.map(str::to_owned).into();
+        for (path, option, variable) in Layers::new::<Muse>([]).variables() {
+            assert!(names.insert(variable.clone()), "{variable} is two things");
+            let root = Muse::command();
+            let mut names = path.iter();
+            let command = names.try_fold(&root, |command, name| command.find_subcommand(name));
+            let is_a_command = command.is_some_and(|it| it.find_subcommand(&option).is_some());
+            assert!(
+                !is_a_command,
+                "{path:?} has an option and a command {option}"
+            );
+        }
+    }
 }

@@ -38,11 +38,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
     /// SQLite file, created if it does not exist, or a PostgreSQL database as postgres://USER@HOST/NAME. A password is
-    /// safer in the environment than on the command line.
+    /// safer in the environment (MUSE_MASTER_DATABASE) or in a file than on the command line.
     #[arg(
         long,
         value_name = "FILE OR URL",
-        env = "MUSE_DATABASE",
         hide_env_values = true,
         default_value = "muse.db"
     )]
@@ -51,8 +50,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     database_ca: Option<PathBuf>,
     /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222, or tls://USER:PASSWORD@HOST:PORT. A
-    /// password is safer in the environment than on the command line.
-    #[arg(long, value_name = "URL", env = "MUSE_NATS", hide_env_values = true)]
+    /// password is safer in the environment (MUSE_MASTER_NATS) or in a file than on the command line.
+    #[arg(long, value_name = "URL", hide_env_values = true)]
     nats: Option<String>,
     /// Certificate authorities of the NATS server as a PEM file: the connection is then encrypted and the certificate checked.
     #[arg(long, value_name = "FILE")]

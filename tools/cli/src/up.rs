@@ -7,7 +7,7 @@ mod page;
 mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -66,8 +66,8 @@ pub(crate) struct Arguments {
     data: PathBuf,
 }
 
-/// Serves until it is told to end.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+/// Serves until it is told to end. The programs that it starts read the same file of options.
+pub(crate) fn run(arguments: &Arguments, config: Option<&Path>) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let page = match arguments.no_page {
         true => None,
@@ -80,23 +80,26 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(arguments, page, &interrupt))
+    runtime.block_on(serve(arguments, config, page, &interrupt))
 }
 
 async fn serve(
     arguments: &Arguments,
+    config: Option<&Path>,
     page: Option<PathBuf>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find this program's file")?;
     let program = program.into_os_string().into_string();
     let program = program.map_err(|_| anyhow!("this program's path is not valid UTF-8"))?;
-    let relay = start_relay(&program, arguments).await?;
-    let config = master_config(&program, arguments, page)?.relays(vec![RelayPlace {
-        region: "here".to_owned(),
-        address: relay.address.clone(),
-        key: None,
-    }]);
+    let config = config.map(options_file).transpose()?;
+    let relay = start_relay(&program, arguments, config.as_deref()).await?;
+    let config =
+        master_config(&program, arguments, config.as_deref(), page)?.relays(vec![RelayPlace {
+            region: "here".to_owned(),
+            address: relay.address.clone(),
+            key: None,
+        }]);
     let master = Master::start(config).await?;
     let port = master.address().port();
     let host = &arguments.host;
@@ -119,6 +122,7 @@ async fn serve(
 fn master_config(
     program: &str,
     arguments: &Arguments,
+    config: Option<&str>,
     page: Option<PathBuf>,
 ) -> anyhow::Result<MasterConfig> {
     let bots_after = match arguments.bots_after_s {
@@ -137,6 +141,9 @@ fn master_config(
         let level = level.to_str();
         game.push("--level");
         game.push(level.ok_or_else(|| anyhow!("the path of --level is not valid UTF-8"))?);
+    }
+    if let Some(file) = config {
+        game.extend(["--config", file]);
     }
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
     let routes = routes::routes(page, directory.clone(), &arguments.host);
@@ -157,7 +164,18 @@ struct Relay {
     _child: Child,
 }
 
-async fn start_relay(program: &str, arguments: &Arguments) -> anyhow::Result<Relay> {
+/// Returns the path of the file of options as a word of a command line.
+fn options_file(file: &Path) -> anyhow::Result<String> {
+    let path = file.to_str();
+    let path = path.ok_or_else(|| anyhow!("the path of --config is not valid UTF-8"))?;
+    Ok(path.to_owned())
+}
+
+async fn start_relay(
+    program: &str,
+    arguments: &Arguments,
+    config: Option<&str>,
+) -> anyhow::Result<Relay> {
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.relay_port);
     let mut child = Command::new(program)
         .args([
@@ -167,6 +185,7 @@ async fn start_relay(program: &str, arguments: &Arguments) -> anyhow::Result<Rel
             "--drain-seconds",
             "0",
         ])
+        .args(config.map(|file| ["--config", file]).into_iter().flatten())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)

@@ -21,6 +21,9 @@ fn every_command_has_help_with_an_example() {
         "game --help",
         "bots --help",
         "master --help",
+        "config --help",
+        "config check --help",
+        "config print --help",
     ] {
         shows_an_example(line);
     }

@@ -8,5 +8,6 @@ pub mod figures;
 pub mod http;
 pub mod interrupt;
 pub mod lateness;
+pub mod options;
 pub mod parallel;
 pub mod relay;
