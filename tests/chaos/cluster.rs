@@ -361,7 +361,7 @@ impl MasterCommand {
             .args(["--game", &self.game])
             .args(["--requests-per-second", "0"])
             .args(["--account-requests-per-second", "0"])
-            .args(["--connections-per-address", "0"])
+            .args(["--connections-per-ip", "0"])
             .args(["--passwords-per-minute", "0"])
             .env(
                 "MUSE_MASTER_DATABASE",

@@ -38,7 +38,7 @@ impl Drop for Bots {
 fn a_server_whose_players_fell_silent_writes_its_report_before_it_is_ended() {
     let records = tempfile::tempdir().expect("a folder");
     let game = format!(
-        "{} game --with-parent --no-web --mode versus --versus-s 3 --records {}",
+        "{} game --with-parent --no-web --mode versus --versus-seconds 3 --records {}",
         env!("CARGO_BIN_EXE_muse"),
         records.path().display()
     );

@@ -253,7 +253,8 @@ fn players_bars(run: &Run, quiet: &Run) -> Vec<Bar> {
 /// The memory that one connection can make a server of Biobot hold.
 fn biobot_memory(arguments: &Arguments, surroundings: &Surroundings) -> anyhow::Result<Bar> {
     let mut programs = Programs::new(*surroundings);
-    let line = "game --listen 127.0.0.1:0 --no-web --danger-no-tokens --players 4 --versus-s 3600";
+    let line =
+        "game --listen 127.0.0.1:0 --no-web --danger-no-tokens --players 4 --versus-seconds 3600";
     let mut game = programs.muse("the game server", 0, line)?;
     let line = game.expect("listening at", START_MAX)?;
     let (address, key) = line.split_once(", key ").context("no key")?;

@@ -285,7 +285,7 @@ impl Master {
     ) -> anyhow::Result<Self> {
         let options = format!(
             "--requests-per-second 0 --account-requests-per-second 0 --connections-max 0 \
-             --connections-per-address 0 --drain-s 5 --warm {warm} --players-max {players_max} \
+             --connections-per-ip 0 --drain-seconds 5 --warm {warm} --players-max {players_max} \
              --matches-max {matches_max} --first-port {FIRST_PORT}"
         );
         Self::spawn(&options, database)

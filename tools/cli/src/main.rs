@@ -126,4 +126,102 @@ mod tests {
             );
         }
     }
+
+    /// Calls `visit` for each option that is shown, with the line of its command.
+    fn walk(command: &clap::Command, line: &str, visit: &mut impl FnMut(&str, &clap::Arg)) {
+        let line = format!("{line}{} ", command.get_name());
+        for argument in command.get_arguments().filter(|it| !it.is_hide_set()) {
+            visit(line.trim(), argument);
+        }
+        for inner in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+            walk(inner, &line, visit);
+        }
+    }
+
+    fn help(argument: &clap::Arg) -> String {
+        argument
+            .get_help()
+            .map(|help| help.to_string())
+            .unwrap_or_default()
+    }
+
+    fn value_name(argument: &clap::Arg) -> String {
+        let names = argument.get_value_names().unwrap_or_default();
+        names.iter().map(|name| name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_same_thing_has_the_same_name_in_every_command() {
+        let mut names = std::collections::BTreeMap::new();
+        let mut faults = Vec::new();
+        walk(&Muse::command(), "", &mut |line, argument| {
+            let Some(name) = argument.get_long() else {
+                return;
+            };
+            let help = help(argument);
+            let (other, elsewhere) = names
+                .entry(help.clone())
+                .or_insert((name.to_owned(), line.to_owned()));
+            if *other != name {
+                faults.push(format!(
+                    "`{line} --{name}` and `{elsewhere} --{other}`: {help}"
+                ));
+            }
+        });
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn names_are_formed_by_the_same_rules() {
+        let mut faults = Vec::new();
+        walk(&Muse::command(), "", &mut |line, argument| {
+            let Some(name) = argument.get_long() else {
+                return;
+            };
+            let (help, value) = (help(argument), value_name(argument));
+            for (other, usual) in USUAL_WORDS {
+                let is_there = format!("-{name}-").contains(&format!("-{other}-"));
+                if is_there {
+                    faults.push(format!("`{line} --{name}`: {usual} instead of {other}"));
+                }
+            }
+            // A value that is text, as of `muse proxy`, brings its unit along.
+            let text = clap::builder::ValueParser::string().type_id();
+            let is_number = argument.get_value_parser().type_id() != text;
+            let units = [("S", "seconds"), ("MS", "ms"), ("DAYS", "days")];
+            for (_, unit) in units.iter().filter(|it| is_number && it.0 == value) {
+                let has_it = name == *unit || name.ends_with(&format!("-{unit}"));
+                if !has_it {
+                    faults.push(format!(
+                        "`{line} --{name} {value}` does not end with {unit}"
+                    ));
+                }
+            }
+            let is_limit = name.ends_with("-max") || name.contains("-per-");
+            if help.starts_with("Most ") && !is_limit {
+                faults.push(format!("`{line} --{name}` is a limit without -max: {help}"));
+            }
+            let first = help.split(['.', ';', ',']).next().unwrap_or_default();
+            let is_rate = name == "rate" || name.ends_with("-per-second");
+            if first.contains(" per second") && !is_rate {
+                faults.push(format!(
+                    "`{line} --{name}` is a rate without -per-second: {help}"
+                ));
+            }
+        });
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    /// Words that a name might have, and the one that all others have.
+    const USUAL_WORDS: [(&str, &str); 9] = [
+        ("s", "seconds"),
+        ("sec", "seconds"),
+        ("secs", "seconds"),
+        ("milliseconds", "ms"),
+        ("time-out", "timeout"),
+        ("address", "ip, or listen"),
+        ("certificate", "cert"),
+        ("maximum", "max"),
+        ("limit", "max"),
+    ];
 }

@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
     connections_max: usize,
     /// Most connections of one address that have not signed in; 0 for no limit, as is needed behind a proxy.
     #[arg(long, value_name = "N", default_value_t = 256)]
-    connections_per_address: usize,
+    connections_per_ip: usize,
     /// Requests per second of one address, on average; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 50)]
     requests_per_second: u32,
@@ -104,7 +104,7 @@ pub(crate) struct Arguments {
     players: u8,
     /// Seconds of waiting after which bots are offered; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 0)]
-    bots_after_s: u64,
+    bots_after_seconds: u64,
     /// The game's protocol id, for which connect tokens are issued.
     #[arg(long, value_name = "N", default_value_t = game::PROTOCOL)]
     protocol_id: u64,
@@ -138,7 +138,7 @@ pub(crate) struct Arguments {
     origins: Vec<String>,
     /// Seconds that running matches may take to finish after Ctrl-C or SIGTERM.
     #[arg(long, value_name = "S", default_value_t = 600)]
-    drain_s: u64,
+    drain_seconds: u64,
     /// Region in which there are game servers, by the name that players report round-trip times for; can be repeated.
     #[arg(long = "region", value_name = "NAME")]
     regions: Vec<String>,
@@ -166,13 +166,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         println!("{scheme}://{}", master.address());
         interrupt.raised().await;
         eprintln!("draining");
-        master.drain(Duration::from_secs(arguments.drain_s)).await;
+        master
+            .drain(Duration::from_secs(arguments.drain_seconds))
+            .await;
         Ok(ExitCode::SUCCESS)
     })
 }
 
 fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
-    let bots_after = match arguments.bots_after_s {
+    let bots_after = match arguments.bots_after_seconds {
         0 => None,
         seconds => Some(muse_wire::Duration::from_secs(seconds)),
     };
@@ -227,7 +229,7 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .other_masters(&others)
         .players_max(arguments.players_max)
         .connections_max(arguments.connections_max)
-        .connections_per_address(arguments.connections_per_address)
+        .connections_per_address(arguments.connections_per_ip)
         .requests_per_second(arguments.requests_per_second)
         .account_requests_per_second(arguments.account_requests_per_second)
         .passwords_per_minute(arguments.passwords_per_minute)

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     players: u8,
     /// Seconds of waiting after which bots are offered; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 15)]
-    bots_after_s: u64,
+    bots_after_seconds: u64,
     /// Level file to use instead of the game's own, for matches of its mode.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
@@ -125,7 +125,7 @@ fn master_config(
     config: Option<&str>,
     page: Option<PathBuf>,
 ) -> anyhow::Result<MasterConfig> {
-    let bots_after = match arguments.bots_after_s {
+    let bots_after = match arguments.bots_after_seconds {
         0 => None,
         seconds => Some(muse_wire::Duration::from_secs(seconds)),
     };
@@ -180,6 +180,7 @@ async fn start_relay(
     let mut child = Command::new(program)
         .args([
             "relay",
+            "--listen",
             &listen.to_string(),
             "--open",
             "--drain-seconds",
