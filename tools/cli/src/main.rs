@@ -16,9 +16,10 @@ mod up;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
 use muse_program::interrupt;
-use tracing_subscriber::EnvFilter;
+use muse_program::logs::LogFormat;
 
 /// Multiplayer networking for games, from the UDP packet to the finished match.
 #[derive(Parser)]
@@ -28,11 +29,34 @@ use tracing_subscriber::EnvFilter;
     after_help = "Example: muse up\n\n`muse COMMAND --help` shows an example of each command. Options can also be in a file and in the environment:\n`muse config --help`. For more logs: RUST_LOG=debug muse ..."
 )]
 struct Muse {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The options of every command.
+#[derive(Args)]
+struct Common {
     /// File with options, in TOML: a table for each command; by default the one in MUSE_CONFIG, or muse.toml if it is there.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    #[command(subcommand)]
-    command: Command,
+    /// Format of log lines, which go to standard error; RUST_LOG says which.
+    #[arg(long, value_enum, global = true, default_value_t)]
+    log_format: LogFormat,
+}
+
+impl Common {
+    /// Returns these options as words for the command line of a program that this one starts.
+    fn words(&self) -> anyhow::Result<Vec<String>> {
+        let mut words = vec![format!("--log-format={}", self.log_format.word())];
+        if let Some(file) = &self.config {
+            let file = file.to_str();
+            let file = file.context("the path of --config is not valid UTF-8")?;
+            words.push(format!("--config={file}"));
+        }
+        Ok(words)
+    }
 }
 
 #[derive(Subcommand)]
@@ -72,12 +96,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
     let muse = config::parse::<Muse>().unwrap_or_else(|faults| faults.exit());
+    let common = &muse.common;
+    common.log_format.start();
     let outcome = match muse.command {
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
@@ -87,17 +108,17 @@ fn main() -> ExitCode {
         Command::Rp(ignored) => tools::missing("legacy", "rp", &ignored),
         Command::Relay(arguments) => relay::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
-        Command::Up(arguments) => up::run(&arguments, muse.config.as_deref()),
+        Command::Up(arguments) => up::run(&arguments, common),
         Command::Game(arguments) => game::run(&arguments),
         Command::Bots(arguments) => bots::run(&arguments),
-        Command::Master(arguments) => master::run(&arguments),
-        Command::Config(arguments) => config::run::<Muse>(&arguments, muse.config.as_deref()),
+        Command::Master(arguments) => master::run(&arguments, common.log_format),
+        Command::Config(arguments) => config::run::<Muse>(&arguments, common.config.as_deref()),
         Command::MasterGame => master::run_game(),
         Command::MasterPlayer(arguments) => master::run_player(&arguments),
         Command::Tools(command) => tools::run(command),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        common.log_format.fail(&error);
         ExitCode::FAILURE
     })
 }

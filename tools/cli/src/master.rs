@@ -19,6 +19,7 @@ use muse_master::director::DirectorConfig;
 use muse_master::matching::MatchingConfig;
 use muse_master::{Master, MasterConfig, Retention};
 use muse_master_client::api::RelayPlace;
+use muse_program::logs::LogFormat;
 use muse_transport::ServerPublicKey;
 
 use crate::interrupt::Interrupt;
@@ -152,9 +153,9 @@ pub(crate) struct Arguments {
 }
 
 /// Serves until it is told to end.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let config = config(arguments)?;
+    let config = config(arguments, logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -165,7 +166,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let scheme = arguments.tls_cert.as_ref().map_or("http", |_| "https");
         println!("{scheme}://{}", master.address());
         interrupt.raised().await;
-        eprintln!("draining");
+        logs.say("draining");
         master
             .drain(Duration::from_secs(arguments.drain_seconds))
             .await;
@@ -173,7 +174,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
+fn config(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<MasterConfig> {
     let bots_after = match arguments.bots_after_seconds {
         0 => None,
         seconds => Some(muse_wire::Duration::from_secs(seconds)),
@@ -190,7 +191,8 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
             let program = program.into_os_string().into_string();
             let program =
                 program.map_err(|_| anyhow::anyhow!("this program's path is not valid UTF-8"))?;
-            vec![program, "master-game".to_owned()]
+            let logs = format!("--log-format={}", logs.word());
+            vec![program, "master-game".to_owned(), logs]
         }
     };
     let origins: Vec<&str> = arguments.origins.iter().map(String::as_str).collect();

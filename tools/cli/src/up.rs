@@ -7,7 +7,7 @@ mod page;
 mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use muse_master::{Master, MasterConfig};
 use muse_master_client::api::RelayPlace;
 use tokio::process::{Child, Command};
 
+use crate::Common;
 use crate::interrupt::Interrupt;
 
 /// The address, the players to serve, and what to store.
@@ -66,8 +67,8 @@ pub(crate) struct Arguments {
     data: PathBuf,
 }
 
-/// Serves until it is told to end. The programs that it starts read the same file of options.
-pub(crate) fn run(arguments: &Arguments, config: Option<&Path>) -> anyhow::Result<ExitCode> {
+/// Serves until it is told to end. The programs that it starts have the same options as every command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let page = match arguments.no_page {
         true => None,
@@ -80,26 +81,25 @@ pub(crate) fn run(arguments: &Arguments, config: Option<&Path>) -> anyhow::Resul
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(arguments, config, page, &interrupt))
+    runtime.block_on(serve(arguments, common, page, &interrupt))
 }
 
 async fn serve(
     arguments: &Arguments,
-    config: Option<&Path>,
+    common: &Common,
     page: Option<PathBuf>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find this program's file")?;
     let program = program.into_os_string().into_string();
     let program = program.map_err(|_| anyhow!("this program's path is not valid UTF-8"))?;
-    let config = config.map(options_file).transpose()?;
-    let relay = start_relay(&program, arguments, config.as_deref()).await?;
-    let config =
-        master_config(&program, arguments, config.as_deref(), page)?.relays(vec![RelayPlace {
-            region: "here".to_owned(),
-            address: relay.address.clone(),
-            key: None,
-        }]);
+    let words = common.words()?;
+    let relay = start_relay(&program, arguments, &words).await?;
+    let config = master_config(&program, arguments, &words, page)?.relays(vec![RelayPlace {
+        region: "here".to_owned(),
+        address: relay.address.clone(),
+        key: None,
+    }]);
     let master = Master::start(config).await?;
     let port = master.address().port();
     let host = &arguments.host;
@@ -113,7 +113,7 @@ async fn serve(
     println!("matches  from port {}, UDP and TCP", arguments.first_port);
     println!("relay    {} UDP", relay.address);
     interrupt.raised().await;
-    eprintln!("ending");
+    common.log_format.say("ending");
     master.drain(DRAIN_MAX).await;
     drop(relay);
     Ok(ExitCode::SUCCESS)
@@ -122,7 +122,7 @@ async fn serve(
 fn master_config(
     program: &str,
     arguments: &Arguments,
-    config: Option<&str>,
+    words: &[String],
     page: Option<PathBuf>,
 ) -> anyhow::Result<MasterConfig> {
     let bots_after = match arguments.bots_after_seconds {
@@ -142,9 +142,7 @@ fn master_config(
         game.push("--level");
         game.push(level.ok_or_else(|| anyhow!("the path of --level is not valid UTF-8"))?);
     }
-    if let Some(file) = config {
-        game.extend(["--config", file]);
-    }
+    game.extend(words.iter().map(String::as_str));
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
     let routes = routes::routes(page, directory.clone(), &arguments.host);
     Ok(MasterConfig::new(listen, arguments.data.join("master.db"))
@@ -164,17 +162,10 @@ struct Relay {
     _child: Child,
 }
 
-/// Returns the path of the file of options as a word of a command line.
-fn options_file(file: &Path) -> anyhow::Result<String> {
-    let path = file.to_str();
-    let path = path.ok_or_else(|| anyhow!("the path of --config is not valid UTF-8"))?;
-    Ok(path.to_owned())
-}
-
 async fn start_relay(
     program: &str,
     arguments: &Arguments,
-    config: Option<&str>,
+    words: &[String],
 ) -> anyhow::Result<Relay> {
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.relay_port);
     let mut child = Command::new(program)
@@ -186,7 +177,7 @@ async fn start_relay(
             "--drain-seconds",
             "0",
         ])
-        .args(config.map(|file| ["--config", file]).into_iter().flatten())
+        .args(words)
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
