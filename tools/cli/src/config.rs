@@ -78,7 +78,7 @@ pub(crate) fn parse<P: clap::Parser>() -> Result<P, Faults> {
 fn layers<P: CommandFactory>() -> Layers {
     Layers::new::<P>(std::env::vars_os())
         .reserved(&NO_OPTIONS)
-        .exempt(&["config"])
+        .exempt(&["completions", "config", "man"])
 }
 
 const CONFIG_HELP: &str = "\

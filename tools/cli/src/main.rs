@@ -4,6 +4,7 @@ mod bots;
 mod config;
 mod echo;
 mod game;
+mod manual;
 mod master;
 mod ping;
 mod relay;
@@ -85,6 +86,10 @@ enum Command {
     Master(Box<master::Arguments>),
     /// Check and print the options that a file and the environment set.
     Config(config::Arguments),
+    /// Print the completions of a shell.
+    Completions(manual::CompletionArguments),
+    /// Print the pages of the manual.
+    Man(manual::ManArguments),
     /// A game server without a game.
     #[command(hide = true)]
     MasterGame,
@@ -113,6 +118,8 @@ fn main() -> ExitCode {
         Command::Bots(arguments) => bots::run(&arguments),
         Command::Master(arguments) => master::run(&arguments, common.log_format),
         Command::Config(arguments) => config::run::<Muse>(&arguments, common.config.as_deref()),
+        Command::Completions(arguments) => manual::complete::<Muse>(&arguments),
+        Command::Man(arguments) => manual::man::<Muse>(&arguments),
         Command::MasterGame => master::run_game(),
         Command::MasterPlayer(arguments) => master::run_player(&arguments),
         Command::Tools(command) => tools::run(command),

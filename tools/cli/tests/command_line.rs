@@ -21,9 +21,11 @@ fn every_command_has_help_with_an_example() {
         "game --help",
         "bots --help",
         "master --help",
+        "completions --help",
         "config --help",
         "config check --help",
         "config print --help",
+        "man --help",
     ] {
         shows_an_example(line);
     }
