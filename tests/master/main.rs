@@ -14,6 +14,7 @@ mod operators;
 #[allow(dead_code, reason = "the store's tests use more of it")]
 mod postgres;
 mod program;
+mod queues;
 mod relays;
 mod secrets;
 #[cfg(feature = "postgres")]

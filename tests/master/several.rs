@@ -181,6 +181,21 @@ mod two {
         assert_eq!(database.ask("muse", aborted), "0");
     }
 
+    /// A player leaves the queue by a call to another master, and the bus is lost: the connection hears of it all the same.
+    #[test]
+    fn who_leaves_the_queue_elsewhere_is_told_without_the_bus() {
+        let database = Postgres::start();
+        let mut nats = Nats::start();
+        let masters = masters(&database, &nats, 2.0);
+        nats.stop();
+        let player = Player::start(&masters[1], 1, true);
+        player.expect("queue", Duration::from_secs(30));
+        let token = masters[0].token(1);
+        let leave = Request::delete("/v1/ticket").bearer(&token);
+        masters[0].request(leave).expect(204);
+        player.expect("left", Duration::from_secs(20));
+    }
+
     /// The leader is stopped past its lease, with a match: the other one leads and follows the match to its end, and what the old one does when it
     /// wakes up changes nothing.
     #[test]
@@ -262,6 +277,38 @@ mod two {
         expect_finished(&players);
         assert!(masters[0].ends_within(Duration::from_secs(30)));
         assert_eq!(database.ask("muse", first), "finished");
+    }
+
+    /// The game servers of one master can reach another one alone, which leads and gives them matches: their own master does not end them for being late.
+    #[test]
+    fn a_server_that_went_to_another_master_plays_its_match_there() {
+        let database = Postgres::start();
+        let nats = Nats::start();
+        let (url, bus) = (database.database("muse"), nats.url());
+        let start = |master: &str, seconds| {
+            let program = env!("CARGO_BIN_EXE_muse");
+            let game = format!("env MUSE_MASTER=ws://{master} '{program}' master-game");
+            Master::start(
+                &["--database", &url, "--nats", &bus, "--game", &game],
+                seconds,
+            )
+        };
+        let nowhere = format!("127.0.0.1:{}", free_port());
+        let first = start(&nowhere, 1.0);
+        wait_until_leading(&first);
+        let second = start(first.authority(), 15.0);
+        let players = [1, 2].map(|device| Player::start(&first, device, true));
+        for player in &players {
+            player.expect("playing", Duration::from_secs(60));
+        }
+        let games = second.game_servers();
+        expect_finished(&players);
+        let outcomes = "SELECT string_agg(outcome, ',') FROM matches WHERE ended_us IS NOT NULL";
+        assert_eq!(database.ask("muse", outcomes), "finished");
+        assert!(
+            !games.is_empty(),
+            "the match was not on a server of the second master"
+        );
     }
 
     /// Two devices of one account press play at two masters at the same time, many times: never more than one ticket.

@@ -330,6 +330,8 @@ impl PlayerLink {
                 }
             }
             FromMaster::Queue(state) => self.queued(state),
+            // A master that is not sure whether it was heard says it again.
+            FromMaster::LeftQueue if matches!(self.queue, Queue::Out) => {}
             FromMaster::LeftQueue => {
                 self.queue = Queue::Out;
                 self.events.push_back(PlayerEvent::LeftQueue);

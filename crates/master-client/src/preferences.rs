@@ -41,6 +41,11 @@ impl Preferences {
         Self::default().choice("queue", name)
     }
 
+    /// The queue that is asked for, if one is.
+    pub fn queue_name(&self) -> Option<&str> {
+        self.choices.get("queue").map(String::as_str)
+    }
+
     /// Asks for a number of players.
     pub fn players(mut self, players: u8) -> Self {
         self.players = Some(players);

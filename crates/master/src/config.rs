@@ -25,6 +25,7 @@ pub struct MasterConfig {
     pub(crate) passwords_per_minute: u32,
     pub(crate) protocol_id: u64,
     pub(crate) director: DirectorConfig,
+    pub(crate) queues_file: Option<PathBuf>,
     pub(crate) game: Vec<String>,
     pub(crate) game_host: String,
     pub(crate) warm: usize,
@@ -65,6 +66,7 @@ impl MasterConfig {
             passwords_per_minute: 30,
             protocol_id: 0,
             director: DirectorConfig::default(),
+            queues_file: None,
             game: Vec::new(),
             game_host: "127.0.0.1".to_owned(),
             warm: 1,
@@ -183,6 +185,9 @@ muse_wire::setters! { MasterConfig:
 
     /// Sets how matches are made and followed.
     director: DirectorConfig,
+
+    /// A file with the [rules of named queues](crate::matching::QueueRules::parse); none by default. It is read again when it changes.
+    queues_file: impl Into<PathBuf> = Some(queues_file.into()),
 
     /// The program of the game server and its arguments; without one no match gets a server.
     game: Vec<String>,

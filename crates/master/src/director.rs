@@ -16,7 +16,7 @@ use muse_master_client::{AccountId, MatchId, Preferences, ServerId, TicketId};
 use muse_wire::{Duration, Instant};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::matching::{Filled, Group, MatchingConfig, Queue};
+use crate::matching::{Filled, Group, MatchingConfig, QueueRules, Queues};
 use crate::pauses::Pauses;
 use crate::ticket::Ticket;
 use life::{Match, Stage};
@@ -49,7 +49,7 @@ pub struct Director {
     config: DirectorConfig,
     epoch: u64,
     made: u64,
-    queue: Queue,
+    queue: Queues,
     matches: BTreeMap<MatchId, Match>,
     by_server: FxHashMap<ServerId, MatchId>,
     timers: BTreeSet<(Instant, MatchId)>,
@@ -64,6 +64,7 @@ pub struct Director {
 #[derive(Clone, Debug, Default)]
 pub struct DirectorConfig {
     matching: MatchingConfig,
+    queues: QueueRules,
     times: Times,
 }
 
@@ -91,6 +92,16 @@ impl DirectorConfig {
     pub fn matching(mut self, matching: MatchingConfig) -> Self {
         self.matching = matching;
         self
+    }
+
+    /// Sets the rules of named queues; without any, all tickets are matched alike.
+    pub fn queues(mut self, queues: QueueRules) -> Self {
+        self.queues = queues;
+        self
+    }
+
+    pub(crate) fn queue_rules(&self) -> &QueueRules {
+        &self.queues
     }
 
     /// Time between passes over the queue, 250 ms by default. A pass over 10,000 tickets costs less than 100 ms.
@@ -264,7 +275,7 @@ impl Director {
     /// A leader with this epoch, and nothing to lead yet.
     pub fn new(config: DirectorConfig, epoch: u64) -> Self {
         Self {
-            queue: Queue::new(config.matching.clone()),
+            queue: Queues::new(config.matching.clone(), config.queues.clone()),
             config,
             epoch,
             made: 0,
@@ -318,6 +329,12 @@ impl Director {
     /// Makes no match from now on, or makes them again; running ones finish.
     pub fn drain(&mut self, draining: bool) {
         self.draining = draining;
+    }
+
+    /// Changes the rules of named queues. Everybody goes on waiting, with the place they have.
+    pub fn set_queues(&mut self, now: Instant, queues: QueueRules) {
+        self.queue.set_rules(queues);
+        self.next_pass = self.next_pass.min(now);
     }
 
     /// Sets how many more matches the fleet has room for. Unlimited until this is called.

@@ -20,6 +20,7 @@ use crate::hub::Hub;
 use crate::operators::ServerLine;
 use crate::secrets::Keys;
 use crate::server::StartError;
+use crate::store::Store;
 use process::{ProcessConfig, ProcessFleet};
 
 /// A server, or why there is none.
@@ -31,7 +32,7 @@ pub trait Fleet: Send + Sync {
     fn allocate(&self, placement: &Placement) -> Allocation;
     /// This server is not needed any more.
     fn release(&self, server: ServerId);
-    /// A server has connected to this master and can be reached at this address.
+    /// A server has connected to this master and can be reached at this address, or has got a match since.
     fn handle_linked(&self, server: ServerId, address: &str, busy: bool);
     /// Its connection is gone; it may come back.
     fn handle_unlinked(&self, server: ServerId);
@@ -75,6 +76,7 @@ pub(crate) async fn open(
     keys: &Arc<Keys>,
     hub: &Arc<Hub>,
     bus: &Arc<dyn Bus>,
+    store: &Arc<dyn Store>,
     own: SocketAddr,
 ) -> Result<Arc<dyn Fleet>, StartError> {
     let (hub, bus) = (Arc::clone(hub), Arc::clone(bus));
@@ -97,7 +99,7 @@ pub(crate) async fn open(
         first_port: config.first_port,
         logs: config.logs.clone(),
     };
-    let fleet = ProcessFleet::new(processes, Arc::clone(keys), hub, bus);
+    let fleet = ProcessFleet::new(processes, Arc::clone(keys), hub, bus, Arc::clone(store));
     if !config.game.is_empty() {
         let fleet = fleet.clone();
         tokio::spawn(async move {

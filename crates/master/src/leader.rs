@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::bus::Note;
 use crate::director::{Action, Director, DirectorConfig, Ending, NoServer, StoredMatch};
 use crate::lease::{Lease, RENEW_EVERY};
+use crate::matching::QueueRules;
 use crate::store::{Fill, StoreError, StoredReport};
 use crate::ticket::Ticket;
 pub use requests::{Looked, Reply, Request, StoreRequest, Transaction};
@@ -109,6 +110,14 @@ impl Leader {
     pub fn shared(mut self, is_shared: bool) -> Self {
         self.is_shared = is_shared;
         self
+    }
+
+    /// Changes the rules of named queues.
+    pub fn set_queues(&mut self, now: Instant, queues: &QueueRules) {
+        self.config = mem::take(&mut self.config).queues(queues.clone());
+        if let State::Leading(leading) = &mut self.state {
+            leading.director.set_queues(now, queues.clone());
+        }
     }
 
     /// True from the time when everything is restored until the end.
@@ -276,6 +285,7 @@ impl Leader {
             retries: VecDeque::new(),
             reported: None,
             looking: None,
+            renewing: None,
             stays,
         };
         for note in mem::take(early) {
@@ -336,6 +346,8 @@ struct Leading {
     reported: Option<FxHashMap<MatchId, Instant>>,
     /// The time since when a look is not answered.
     looking: Option<Instant>,
+    /// The time since when a renewal of the lease is not answered.
+    renewing: Option<Instant>,
     /// It began while its master was closing, because nobody else led.
     stays: bool,
 }
@@ -369,12 +381,15 @@ impl Leading {
             }
             *due = now + timer.every();
             let epoch = self.lease.epoch;
-            if matches!(timer, Timer::Look) {
-                self.looking.get_or_insert(now);
-            }
             requests.push_back(match timer {
-                Timer::Renew => Request::Store(StoreRequest::Lease { holder }),
-                Timer::Look => Request::Store(StoreRequest::Look { epoch }),
+                Timer::Renew => {
+                    self.renewing.get_or_insert(now);
+                    Request::Store(StoreRequest::Lease { holder })
+                }
+                Timer::Look => {
+                    self.looking.get_or_insert(now);
+                    Request::Store(StoreRequest::Look { epoch })
+                }
                 Timer::ListServers => Request::ListServers,
             });
         }
@@ -389,15 +404,14 @@ impl Leading {
     }
 
     /// Servers of other masters may be heard by the store alone, if the bus is lost: it is read again before one of them counts as silent, and nobody is silent
-    /// while it does not answer.
+    /// while it does not answer. The same holds while nothing can be written there: a server that looks for another master finds none that could register it.
     fn look_before_giving_up(&mut self, now: Instant) {
         let is_shared = self.timers[Timer::Look as usize] < Instant::FAR_FUTURE;
-        match self.looking {
-            Some(since) if since + LOOK_LATE <= now => self.director.handle_deaf(now),
-            None if is_shared && self.director.is_giving_up(now) => {
-                self.timers[Timer::Look as usize] = now;
-            }
-            _ => {}
+        let is_late = |since: Option<Instant>| since.is_some_and(|since| since + STORE_LATE <= now);
+        if is_late(self.looking) || is_late(self.renewing) {
+            self.director.handle_deaf(now);
+        } else if self.looking.is_none() && is_shared && self.director.is_giving_up(now) {
+            self.timers[Timer::Look as usize] = now;
         }
     }
 
@@ -464,9 +478,16 @@ impl Leading {
             Reply::NotStored(transaction, error) => {
                 return self.handle_not_stored(now, transaction, error);
             }
-            Reply::Lease(Ok(Some(lease))) if lease.epoch == self.lease.epoch => self.lease = lease,
+            Reply::Lease(Ok(Some(lease))) if lease.epoch == self.lease.epoch => {
+                self.renewing = None;
+                self.lease = lease;
+            }
             Reply::Lease(Ok(_)) => return Err(Ended::OtherLeads),
-            Reply::Lease(Err(error)) => tracing::warn!(%error, "the lease is not renewed"),
+            Reply::Lease(Err(error)) => {
+                tracing::warn!(%error, "the lease is not renewed");
+                self.renewing = None;
+                self.director.handle_deaf(now);
+            }
             Reply::Looked(Ok(looked)) => {
                 self.looking = None;
                 self.handle_looked(now, looked);
@@ -632,8 +653,8 @@ fn tell_server(server: ServerId, message: ToServer) -> Request {
 
 /// Time between two looks of a leader at its fleet, and into the store if its bus may lose something.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Time after which a look that is not answered means that the store is away.
-const LOOK_LATE: Duration = Duration::from_secs(2);
+/// Time after which a look or a renewal that is not answered means that the store is away.
+const STORE_LATE: Duration = Duration::from_secs(2);
 /// Time for which a master that closes leaves leading to others; longer than a lease.
 const CLOSING_WAITS: Duration = Duration::from_secs(10);
 /// The most by which the time of day may stray from the leader's own clock; small corrections are tolerated.

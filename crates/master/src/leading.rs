@@ -37,7 +37,9 @@ async fn lead_once(shared: &Arc<Shared>) -> Duration {
         shared: Arc::clone(shared),
         replies: sender,
     };
-    let config = shared.config.director.clone();
+    let mut queues = shared.queues.subscribe();
+    let rules = queues.borrow_and_update().clone();
+    let config = shared.config.director.clone().queues(rules);
     let mut leader = Leader::new(config, random_name()).shared(shared.bus.is_shared());
     loop {
         leader.drain(*draining.borrow_and_update());
@@ -64,6 +66,10 @@ async fn lead_once(shared: &Arc<Shared>) -> Duration {
             },
             Some(reply) = replies.recv() => leader.handle_reply(clock.now(), reply),
             _ = draining.changed() => {}
+            _ = queues.changed() => {
+                let rules = queues.borrow_and_update().clone();
+                leader.set_queues(clock.now(), &rules);
+            }
             () = tokio::time::sleep(clock.until(due)) => leader.handle_timeout(clock.now()),
         }
     }

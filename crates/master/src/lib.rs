@@ -28,6 +28,7 @@ pub mod matching;
 pub mod operators;
 pub mod pauses;
 pub mod ports;
+mod queue_file;
 pub mod rating;
 mod recent;
 mod relays;

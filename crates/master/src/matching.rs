@@ -9,6 +9,8 @@
 
 mod lanes;
 mod pass;
+mod queues;
+mod rules;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +21,8 @@ use rustc_hash::FxHashMap;
 use crate::ticket::{Backfill, Ticket};
 use lanes::{Interner, Lanes, Signature};
 pub use pass::{Filled, Group, Passed};
+pub use queues::Queues;
+pub use rules::{QueueRules, RulesError};
 
 /// A queue of tickets.
 ///
@@ -66,10 +70,12 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct MatchingConfig {
     players: u8,
+    size: Option<u8>,
     rating_start: f64,
     rating_per_s: f64,
     latency_start_ms: f64,
     latency_per_s: f64,
+    latency_max_ms: Option<u16>,
     anything_after: Duration,
     grace: Duration,
     bots_after: Option<Duration>,
@@ -80,10 +86,12 @@ impl Default for MatchingConfig {
     fn default() -> Self {
         Self {
             players: 2,
+            size: None,
             rating_start: 100.0,
             rating_per_s: 20.0,
             latency_start_ms: 80.0,
             latency_per_s: 5.0,
+            latency_max_ms: None,
             anything_after: Duration::from_secs(60),
             grace: Duration::from_secs(30),
             bots_after: None,
@@ -113,14 +121,6 @@ impl MatchingConfig {
         self
     }
 
-    /// The regions of a match in which there are servers, in order of the worst round trip of its players; empty if nobody measured any. What else
-    /// players name is not handed on.
-    pub(crate) fn regions_by_latency(&self, preferences: &Preferences) -> Vec<String> {
-        let mut regions = regions_by_latency(preferences);
-        regions.retain(|region| self.regions.contains(region));
-        regions
-    }
-
     /// The number of a region.
     fn region(&self, name: Option<&str>) -> Option<u8> {
         let name = name?;
@@ -132,6 +132,12 @@ impl MatchingConfig {
 muse_wire::setters! { MatchingConfig:
     /// Players of a match for which nobody asked a number, 2 by default.
     players: u8 = players.max(1),
+
+    /// Players of every match, whatever its players ask for; none by default.
+    size: Option<u8> = size.map(|players| players.max(1)),
+
+    /// Round trip above which a player is kept out of a region however long they wait, and whoever measured none; none by default.
+    latency_max_ms: Option<u16>,
 
     /// Waiting time after which rating and latency no longer matter, a minute by default.
     anything_after: Duration,
@@ -181,19 +187,14 @@ impl Queue {
 
     /// Takes a ticket in, or replaces the one of the same name. Other tickets of its players are dropped: a player is in at most one.
     pub fn insert(&mut self, ticket: Ticket) {
-        let mut old: Vec<TicketId> = vec![ticket.id];
-        let earlier = ticket.party.iter().map(|member| member.account);
-        old.extend(earlier.filter_map(|account| self.by_account.get(&account).copied()));
-        for id in old {
-            self.remove(id);
-        }
+        self.displace(&ticket);
         for member in &ticket.party {
             self.by_account.insert(member.account, ticket.id);
         }
         if self.interner.len() >= self.words_max {
             self.rebuild();
         }
-        let signature = self.interner.signature(&ticket.preferences);
+        let signature = self.signature(&ticket.preferences);
         let place = (ticket.since, ticket.id);
         self.lanes
             .insert(signature.clone(), ticket.party.len(), place);
@@ -209,6 +210,26 @@ impl Queue {
             ticket,
         };
         self.entries.insert(entry.ticket.id, entry);
+    }
+
+    /// Drops the ticket of the same name, and those of its players.
+    fn displace(&mut self, ticket: &Ticket) {
+        let mut old: Vec<TicketId> = vec![ticket.id];
+        let earlier = ticket.party.iter().map(|member| member.account);
+        old.extend(earlier.filter_map(|account| self.by_account.get(&account).copied()));
+        for id in old {
+            self.remove(id);
+        }
+    }
+
+    /// Takes over an entry of a queue that is no more.
+    fn adopt(&mut self, entry: Entry) {
+        let id = entry.ticket.id;
+        self.insert(entry.ticket);
+        if let Some(adopted) = self.entries.get_mut(&id) {
+            adopted.away = entry.away;
+            adopted.bots_offered = entry.bots_offered;
+        }
     }
 
     /// Takes a ticket out.
@@ -238,6 +259,14 @@ impl Queue {
         let entry = self.entry_of(account)?;
         entry.away.retain(|(who, _)| *who != account);
         Some(&entry.ticket)
+    }
+
+    /// The regions in which a match of this queue may be played, the best for its players first: those in which there are servers, in order of the worst round trip.
+    /// None if nobody measured any. What else players name is not handed on.
+    pub fn regions(&self, preferences: &Preferences) -> Vec<String> {
+        let regions = regions_by_latency(preferences, self.config.latency_max_ms).into_iter();
+        let with_servers = regions.filter(|region| self.config.regions.contains(region));
+        with_servers.cloned().collect()
     }
 
     /// Notes that the master was paused and may have missed players who came back: everybody who is away has the full grace period again.
@@ -273,12 +302,19 @@ impl Queue {
         self.interner = Interner::default();
         self.lanes = Lanes::default();
         for entry in self.entries.values_mut() {
-            entry.signature = self.interner.signature(&entry.ticket.preferences);
+            entry.signature = sized(
+                self.interner.signature(&entry.ticket.preferences),
+                &self.config,
+            );
             let place = (entry.ticket.since, entry.ticket.id);
             let size = entry.ticket.party.len();
             self.lanes.insert(entry.signature.clone(), size, place);
         }
         self.words_max = WORDS_MAX.max(2 * self.interner.len());
+    }
+
+    fn signature(&mut self, preferences: &Preferences) -> Signature {
+        sized(self.interner.signature(preferences), &self.config)
     }
 
     /// Returns by how much rating and latency may differ after this wait; none if anything goes.
@@ -299,15 +335,20 @@ impl Queue {
     }
 }
 
+/// Hard preferences in a queue that may decide the number of players itself.
+fn sized(mut signature: Signature, config: &MatchingConfig) -> Signature {
+    signature.players = config.size.or(signature.players);
+    signature
+}
+
 /// The regions of a match in order of the worst round trip of its players; empty if nobody measured any.
-fn regions_by_latency(preferences: &Preferences) -> Vec<String> {
-    let mut regions: Vec<(u16, &String)> = preferences
-        .latency_ms
-        .iter()
-        .map(|(region, &latency)| (latency, region))
-        .collect();
+fn regions_by_latency(preferences: &Preferences, most: Option<u16>) -> Vec<&String> {
+    let latencies = preferences.latency_ms.iter();
+    let near = latencies.filter(|(_, latency)| most.is_none_or(|most| **latency <= most));
+    let mut regions: Vec<(u16, &String)> =
+        near.map(|(region, &latency)| (latency, region)).collect();
     regions.sort_unstable();
-    regions.into_iter().map(|(_, name)| name.clone()).collect()
+    regions.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Regions are bits of a mask.

@@ -21,6 +21,7 @@ use crate::hub::Hub;
 use crate::journal::{Journal, SAMPLE_EVERY_S};
 use crate::key_ring::{KeyRing, KeyTerms};
 use crate::leading;
+use crate::queue_file;
 use crate::relays::Relays;
 use crate::retention;
 use crate::sealing::{SealedSecrets, SealingError};
@@ -55,6 +56,9 @@ pub enum StartError {
     /// An origin is none.
     #[error("not an origin: {0}")]
     Origin(String),
+    /// The file with the rules of queues is no use.
+    #[error("{0}")]
+    Queues(String),
     /// The certificate or its key is no use.
     #[error("{file}: {why}")]
     Tls {
@@ -123,6 +127,9 @@ impl Master {
         tokio::spawn(sample(Arc::clone(&shared)));
         tokio::spawn(keep_keys(Arc::clone(&shared)));
         tokio::spawn(retention::keep_up(Arc::clone(&shared), config.retention));
+        if let Some(file) = config.queues_file {
+            tokio::spawn(queue_file::keep_up(Arc::clone(&shared), file));
+        }
         if shared.bus.is_shared() {
             tokio::spawn(several::live(Arc::clone(&shared)));
         }
@@ -251,6 +258,10 @@ async fn share(
     bus: Arc<dyn Bus>,
     address: SocketAddr,
 ) -> Result<Arc<Shared>, StartError> {
+    let queues = match &config.queues_file {
+        Some(file) => queue_file::read(file).map_err(StartError::Queues)?,
+        None => config.director.queue_rules().clone(),
+    };
     if let Some((name, password)) = &config.operator {
         http::check_operator(name, password).map_err(StartError::Operator)?;
         let hash = http::hash_password(password).ok_or(StartError::Operator("no randomness"))?;
@@ -265,7 +276,7 @@ async fn share(
     } else {
         address
     };
-    let fleet = fleet::open(config, &keys, &hub, &bus, own).await?;
+    let fleet = fleet::open(config, &keys, &hub, &bus, &store, own).await?;
     let seed = secrets.lasting("relay_tokens").await?;
     let seed: Option<[u8; 32]> = unhex(&seed).and_then(|seed| seed.try_into().ok());
     let damaged = || StoreError::Unavailable("a secret is damaged".to_owned());
@@ -289,6 +300,7 @@ async fn share(
         secrets,
         token_keys: Mutex::new(KeyRing::new(random_text())),
         draining: watch::Sender::new(false),
+        queues: watch::Sender::new(queues),
         status: Status::default(),
         identity: Identity::new(),
         journal: Journal::default(),

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use muse_master_client::messages::{MatchResult, Report, ToServer};
+use muse_master_client::messages::{FromMaster, MatchResult, Report, ToServer, encode};
 use muse_master_client::{AccountId, MatchId, ServerId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::MissedTickBehavior;
 
@@ -93,9 +93,14 @@ pub(crate) async fn live(shared: Arc<Shared>) {
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut followed = Followed::default();
     let mut told: FxHashMap<AccountId, MatchId> = FxHashMap::default();
+    let mut waiting = Waiting::default();
     loop {
         tokio::select! {
             note = notes.recv() => match note {
+                Ok(Note::Ticket(ticket)) => {
+                    let party = ticket.party.iter().map(|member| member.account);
+                    waiting.handle_tickets(party.filter(|account| shared.hub.is_online(*account)));
+                }
                 Ok(Note::Report(server, report)) if shared.hub.has_server(server) => {
                     if let Some(report) = followed.handle_report(server, report) {
                         tokio::spawn(record_first(Arc::clone(&shared), server, report));
@@ -113,7 +118,8 @@ pub(crate) async fn live(shared: Arc<Shared>) {
                 let look = async {
                     be_seen(&shared).await?;
                     follow_servers(&shared, &followed.reports).await?;
-                    tell_seats(&shared, &mut told).await
+                    tell_seats(&shared, &mut told).await?;
+                    tell_left(&shared, &mut waiting).await
                 };
                 let looked = tokio::select! {
                     looked = look => looked,
@@ -129,6 +135,27 @@ pub(crate) async fn live(shared: Arc<Shared>) {
                 }
             }
         }
+    }
+}
+
+/// The players who are connected to this master and wait with a ticket, as far as they know.
+#[derive(Debug, Default)]
+struct Waiting {
+    accounts: FxHashSet<AccountId>,
+}
+
+impl Waiting {
+    /// These players have tickets.
+    fn handle_tickets(&mut self, accounts: impl Iterator<Item = AccountId>) {
+        self.accounts.extend(accounts);
+    }
+
+    /// All players here who have a ticket in the store. Returns those who have none any more.
+    fn handle_stored(&mut self, stored: FxHashSet<AccountId>) -> Vec<AccountId> {
+        let mut gone: Vec<AccountId> = self.accounts.difference(&stored).copied().collect();
+        gone.sort_unstable();
+        self.accounts = stored;
+        gone
     }
 }
 
@@ -278,6 +305,19 @@ async fn tell_seats(
     Ok(())
 }
 
+/// Tells players that they wait no longer if they may have missed it: they left by a call to another master, or their ticket has ended.
+async fn tell_left(shared: &Shared, waiting: &mut Waiting) -> Result<(), StoreError> {
+    let queued = shared.store.queued().await?.into_iter();
+    let here = queued.filter(|account| shared.hub.is_online(*account));
+    for account in waiting.handle_stored(here.collect()) {
+        let standing = shared.store.standing(account).await?;
+        if standing.ticket.is_none() && standing.match_id.is_none() {
+            shared.hub.tell(account, encode(&FromMaster::LeftQueue));
+        }
+    }
+    Ok(())
+}
+
 /// Time between two looks at the store.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Time for which the store may be silent before this master counts as cut off from it. A game server tries another one at once, which stores its first report
@@ -294,6 +334,18 @@ mod tests {
 
     const SERVER: ServerId = ServerId(7);
     const MATCH: MatchId = MatchId(9);
+
+    #[test]
+    fn a_player_whose_ticket_is_gone_is_told_once() {
+        let accounts = [1, 2, 3].map(AccountId);
+        let stored = |accounts: &[AccountId]| accounts.iter().copied().collect();
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.handle_stored(stored(&accounts[..2])), []);
+        // A ticket that comes and goes between two looks.
+        waiting.handle_tickets(accounts[2..].iter().copied());
+        assert_eq!(waiting.handle_stored(stored(&accounts[..1])), accounts[1..]);
+        assert_eq!(waiting.handle_stored(stored(&accounts[..1])), []);
+    }
 
     #[test]
     fn the_first_report_of_a_server_with_a_match_is_stored_at_once() {

@@ -22,6 +22,7 @@ use crate::http::passwords::Passwords;
 use crate::hub::{Hub, lock};
 use crate::journal::Journal;
 use crate::key_ring::{KeyRing, KeyTerms};
+use crate::matching::QueueRules;
 use crate::relays::Relays;
 use crate::sealing::{SealedSecrets, SealingError};
 use crate::secrets::{Keys, SystemEntropy, unhex};
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) secrets: SealedSecrets,
     pub(crate) token_keys: Mutex<KeyRing>,
     pub(crate) draining: watch::Sender<bool>,
+    /// The rules of named queues, for whoever leads.
+    pub(crate) queues: watch::Sender<QueueRules>,
     pub(crate) status: Status,
     pub(crate) identity: Identity,
     pub(crate) journal: Journal,

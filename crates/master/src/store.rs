@@ -355,6 +355,8 @@ store! {
         fn standing(account: AccountId) -> Standing;
         /// Everybody who has a seat in a match with a server, and which match.
         fn seated() -> Vec<(AccountId, MatchId)>;
+        /// Everybody who waits with a ticket.
+        fn queued() -> Vec<AccountId>;
         /// Returns the place of a match, for everyone in it.
         fn match_seat(match_id: MatchId) -> Option<StoredSeat>;
     }

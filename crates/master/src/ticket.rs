@@ -57,6 +57,8 @@ pub struct Backfill {
     pub rating: f64,
     /// Since when the seats are open.
     pub since: Instant,
+    /// Players who do not get one: they gave up a seat of this match.
+    pub without: Vec<AccountId>,
 }
 
 /// The meaning of *play* for a player who may already be in the queue.

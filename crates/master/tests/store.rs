@@ -106,7 +106,9 @@ async fn play_again_updates_or_leaves(store: &dyn Store) {
         .await
         .expect("stays");
     assert_eq!(stays.play, Play::Stay);
+    assert_eq!(store.queued().await.expect("read"), [account]);
     assert_eq!(play(two).await.expect("leaves").play, Play::Leave);
+    assert_eq!(store.queued().await.expect("read"), []);
     assert_eq!(store.standing(account).await.expect("known").ticket, None);
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::doors::Doors;
+use crate::doors::{Doors, Limits};
 use crate::options::WebOptions;
 use crate::port::{Harbour, WAITING_MAX};
 use crate::shared::{FromWeb, Shared};
@@ -65,7 +65,11 @@ pub fn converse(parts: &[&[u8]], piece: usize) -> Conversation {
         let (to_game, mut from_web) = mpsc::channel(QUEUE);
         let options = WebOptions::new(ADDRESS);
         let harbour = Harbour::new(to_game, Arc::new(Shared::default()), options.datagram_max);
-        let doors = Doors::new(1, 1);
+        let doors = Doors::new(Limits {
+            all: 1,
+            per_address: 1,
+            per_prefix: 1,
+        });
         let pass = doors.enter(ADDRESS.ip()).expect("the first one");
         let sockets = Sockets {
             options,

@@ -23,6 +23,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use muse_bench_workload::Report;
+use muse_bench_workload::control::Control;
 use serde::Serialize;
 
 use super::isolation::Surroundings;
@@ -65,6 +66,22 @@ pub(crate) fn run_role(arguments: &RoleArguments) -> anyhow::Result<ExitCode> {
         RoleName::Seats(role) => seats::run(role),
         RoleName::Quic(arguments) => quic::run(arguments),
         RoleName::Browsers(arguments) => browsers::run(arguments),
+    }
+}
+
+/// Runs the whole work of a program that waits for many connections at a time.
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(work)
+}
+
+/// Tells that a program is ready, and waits for the word to begin.
+async fn ready(control: &Control) {
+    control.connected();
+    while !control.has_started() {
+        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -195,7 +212,8 @@ fn measure(
     let line = format!("bench-role client --server {address} {amount}");
     let mut honest = programs.muse("the players", 1, &line)?;
     honest.expect("connected", CONNECT_MAX)?;
-    let attacker = attack.map(|attack| start_attacker(&mut programs, arguments, &address, attack));
+    let attacker =
+        attack.map(|attack| start_attacker(&mut programs, arguments, &address, attack, ATTACKERS));
     let mut attacker = attacker.transpose()?;
     let (before, cpu) = (server.watch_memory()?, server.cpu_seconds()?);
     if let Some(attacker) = &mut attacker {
@@ -250,16 +268,23 @@ fn players_bars(run: &Run, quiet: &Run) -> Vec<Bar> {
     bars
 }
 
-/// The memory that one connection can make a server of Biobot hold.
+/// The memory that one connection can make a server of Biobot hold. There are as many as it has seats, because part of what the server takes is not held for
+/// any of them: the pages of its receive buffers, of which it touches the more, the longer it could not read.
 fn biobot_memory(arguments: &Arguments, surroundings: &Surroundings) -> anyhow::Result<Bar> {
     let mut programs = Programs::new(*surroundings);
-    let line =
-        "game --listen 127.0.0.1:0 --no-web --danger-no-tokens --players 4 --versus-seconds 3600";
-    let mut game = programs.muse("the game server", 0, line)?;
+    let line = "game --listen 127.0.0.1:0 --no-web --danger-no-tokens --versus-seconds 3600";
+    let line = format!("{line} --players {BIOBOT_ATTACKERS}");
+    let mut game = programs.muse("the game server", 0, &line)?;
     let line = game.expect("listening at", START_MAX)?;
     let (address, key) = line.split_once(", key ").context("no key")?;
     let to = format!("{address} --biobot-key {key}");
-    let mut attacker = start_attacker(&mut programs, arguments, &to, Attack::Fragments)?;
+    let mut attacker = start_attacker(
+        &mut programs,
+        arguments,
+        &to,
+        Attack::Fragments,
+        BIOBOT_ATTACKERS,
+    )?;
     let before = game.watch_memory()?;
     attacker.say("go")?;
     std::thread::sleep(Duration::from_secs(seconds(arguments)));
@@ -271,7 +296,7 @@ fn biobot_memory(arguments: &Arguments, surroundings: &Surroundings) -> anyhow::
         grown / 1_024
     );
     let name = "hostile_biobot_kilobytes_per_connection";
-    let each = grown as f64 / 1e3 / ATTACKERS as f64;
+    let each = grown as f64 / 1e3 / BIOBOT_ATTACKERS as f64;
     Ok(Bar::at_most(name, each, 256.0 + MEMORY_KILOBYTES))
 }
 
@@ -280,12 +305,15 @@ fn start_attacker(
     arguments: &Arguments,
     server: &str,
     attack: Attack,
+    connections: usize,
 ) -> anyhow::Result<Role> {
     let value = attack.to_possible_value();
     let value = value.context("every attack has a name")?;
-    let (rate, attack) = (arguments.rate, value.get_name());
+    // As many for each connection, however many there are.
+    let rate = arguments.rate * connections as u64 / ATTACKERS as u64;
+    let attack = value.get_name();
     let line = format!(
-        "bench-attack --server {server} --attack {attack} --rate {rate} --connections {ATTACKERS}"
+        "bench-attack --server {server} --attack {attack} --rate {rate} --connections {connections}"
     );
     let mut attacker = programs.muse("the attacker", 1, &line)?;
     attacker.expect("connected", CONNECT_MAX)?;
@@ -301,5 +329,9 @@ fn seconds(arguments: &Arguments) -> u64 {
 const MEMORY_KILOBYTES: f64 = 64.0;
 /// Connections of the attacker.
 const ATTACKERS: usize = 4;
+/// Connections of the attacker to a server of Biobot, which has no more seats.
+const BIOBOT_ATTACKERS: usize = 16;
 const START_MAX: Duration = Duration::from_secs(20);
 const CONNECT_MAX: Duration = Duration::from_secs(40);
+/// Time between two looks for the word to begin or to end.
+const LOOK: Duration = Duration::from_millis(2);

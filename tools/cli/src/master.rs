@@ -7,6 +7,7 @@ mod game;
 mod player;
 #[cfg(feature = "agones")]
 mod sidecar;
+mod simulate;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, Subcommand};
 use muse_master::director::DirectorConfig;
 use muse_master::matching::MatchingConfig;
 use muse_master::{Master, MasterConfig, Retention};
@@ -30,11 +31,15 @@ pub(crate) use player::{Arguments as PlayerArguments, run as run_player};
 /// The address to listen on, what to store, what to start.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse master --listen 0.0.0.0:7777 --database muse.db --game \"./my-game-server --headless\"\n\n\
+    args_conflicts_with_subcommands = true,
+    after_help = "Example: muse master --listen 0.0.0.0:7777 --database muse.db --game \"./my-game-server --headless\"\n         \
+muse master simulate --queues queues.toml --queue ranked\n\n\
 The HTTP interface is described at /openapi.json, metrics are at /metrics, the operators' page is at /admin; docs/master.md explains them.\n\
 Ctrl-C or SIGTERM drains: no new matches, running ones finish. A second one ends at once."
 )]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Tool>,
     /// Address and port for players and game servers.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
@@ -103,6 +108,9 @@ pub(crate) struct Arguments {
     /// Players of a match when none of them asks for a number.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=64))]
     players: u8,
+    /// File with the rules of queues by name, as docs/master.md says; read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    queues: Option<PathBuf>,
     /// Seconds of waiting after which bots are offered; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 0)]
     bots_after_seconds: u64,
@@ -152,8 +160,18 @@ pub(crate) struct Arguments {
     cluster: cluster::Arguments,
 }
 
+/// Other work with a master's files.
+#[derive(Subcommand)]
+enum Tool {
+    /// Shows what the rules of queues do to a trace of players.
+    Simulate(simulate::Arguments),
+}
+
 /// Serves until it is told to end.
 pub(crate) fn run(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<ExitCode> {
+    if let Some(Tool::Simulate(arguments)) = &arguments.command {
+        return simulate::run(arguments);
+    }
     let interrupt = Interrupt::listen()?;
     let config = config(arguments, logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -209,6 +227,9 @@ fn config(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<MasterConfig
     let others: Vec<&str> = arguments.other_masters.iter().map(String::as_str).collect();
     if let Some((certificates, key)) = arguments.tls_cert.as_ref().zip(arguments.tls_key.as_ref()) {
         config = config.tls(certificates, key);
+    }
+    if let Some(file) = &arguments.queues {
+        config = config.queues_file(file);
     }
     if let Some(folder) = &arguments.logs {
         config = config.logs(folder);

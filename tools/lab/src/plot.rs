@@ -6,6 +6,8 @@
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use crate::report::escaped;
+
 pub use Colour::*;
 pub use Mark::*;
 
@@ -462,12 +464,6 @@ fn wrapped(text: &str) -> Vec<String> {
 
 fn hex(colour: RGBColor) -> String {
     format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2)
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 const PAPER: RGBColor = RGBColor(0xFF, 0xFF, 0xFE);

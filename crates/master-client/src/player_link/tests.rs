@@ -195,6 +195,8 @@ fn who_leaves_the_queue_without_a_master_is_out_when_it_is_back() {
     link.handle_message(seconds(5), FromMaster::LeftQueue);
     assert_eq!(link.queue_status(), QueueStatus::Out);
     assert!(events(&mut link).contains(&PlayerEvent::LeftQueue));
+    link.handle_message(seconds(6), FromMaster::LeftQueue);
+    assert_eq!(events(&mut link), [], "it is no news");
 }
 
 #[test]

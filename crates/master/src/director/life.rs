@@ -155,8 +155,12 @@ impl Director {
         self.next_pass = self.next_pass.max(now + self.config.times.pass_every);
     }
 
-    /// The match has a server.
+    /// The match has a server. One that has a match already keeps that one: its master did not know that it got it at another one.
     pub fn handle_placed(&mut self, now: Instant, match_id: MatchId, server: ServerId) {
+        let other = self.by_server.get(&server);
+        if other.is_some_and(|&other| other != match_id) {
+            return self.handle_not_placed(now, match_id, NoServer::Failed);
+        }
         let until = now + self.config.times.connect;
         match self.matches.get_mut(&match_id) {
             Some(found) if matches!(found.stage, Stage::Placing { .. }) => {
@@ -442,7 +446,7 @@ impl Director {
             .iter()
             .filter(|player| !report.seated.contains(player));
         let promised = found.filling + promised.count();
-        let regions = self.config.matching.regions_by_latency(&found.preferences);
+        let regions = self.queue.regions(&found.preferences);
         // The region is not asked of the fleet: it is the best one, or one with which all were content.
         self.queue.set_backfill(Backfill {
             match_id,
@@ -453,6 +457,7 @@ impl Director {
             region: regions.into_iter().next(),
             rating: found.rating,
             since: now,
+            without: found.left.clone(),
         });
     }
 
@@ -475,7 +480,12 @@ impl Director {
                 self.timers.insert((due, match_id));
             }
             stage => {
-                let due = found.until.min(found.heard + silence);
+                // How far a silent server's match is cannot be known: it may be looking for another master.
+                let limit = match found.heard + REPORTS_LATE < found.until {
+                    true => Instant::FAR_FUTURE,
+                    false => found.until,
+                };
+                let due = limit.min(found.heard + silence);
                 if due > now {
                     self.timers.insert((due, match_id));
                 } else if stage == Stage::Running || found.heard + silence <= now {
@@ -547,7 +557,7 @@ impl Director {
         self.timers.insert((found.until.max(now), match_id));
         self.actions.push_back(Action::Place(Placement {
             match_id,
-            regions: self.config.matching.regions_by_latency(&found.preferences),
+            regions: self.queue.regions(&found.preferences),
             preferences: found.preferences.clone(),
             players: found.players.clone(),
             bots: found.bots,
@@ -627,5 +637,7 @@ fn rank(stage: Stage) -> u8 {
 const ATTEMPTS_MAX: u8 = 3;
 /// A server that could not be had is asked for again after this.
 const PLACE_AGAIN: Duration = Duration::from_secs(1);
+/// A game server reports each second, and its reports may have to wait for a look into the store. One that was not heard for so long does not say what there is to know.
+const REPORTS_LATE: Duration = Duration::from_secs(3);
 /// Time by which the master waits longer than the game server for players to connect and to load.
 const MARGIN: Duration = Duration::from_secs(2);

@@ -260,6 +260,52 @@ fn a_silent_server_aborts_its_match_after_ten_seconds() {
 }
 
 #[test]
+fn a_silent_servers_match_is_not_called_off_because_nobody_heard_that_it_has_begun() {
+    let (mut director, id) = admitted();
+    let say = |director: &mut Director, second, phase| {
+        director.handle_report(at(second), ServerId(7), &report(id, phase, &[1, 2]));
+    };
+    for second in 3..=9 {
+        say(&mut director, second, Phase::Connecting);
+        director.handle_timeout(at(second));
+    }
+    // Its players would have to be there by 14 s. It has lost its master meanwhile, and comes to another one.
+    assert_eq!(ended_within(&mut director, 10..=15), None);
+    say(&mut director, 16, Phase::Running);
+    director.handle_timeout(at(16));
+    assert_eq!(ending(&mut director), None);
+    let (second, ending) = ended_within(&mut director, 17..=60).expect("silent since 16 s");
+    assert_eq!((second, ending.outcome), (26, Outcome::Aborted));
+}
+
+#[test]
+fn a_server_that_has_a_match_gets_no_other_and_goes_on_with_it() {
+    let (mut director, id) = running();
+    for n in [3, 4] {
+        director.handle_ticket(at(4), ticket(n));
+    }
+    director.handle_timeout(at(5));
+    let made = actions(&mut director).into_iter().find_map(|it| match it {
+        Action::CreateMatch(new) => Some(new.match_id),
+        _ => None,
+    });
+    let second = made.expect("two more wait");
+    director.handle_created(at(5), second);
+    actions(&mut director);
+    // The server got its match at another master; its own one takes it for free when it comes back.
+    director.handle_placed(at(5), second, ServerId(7));
+    assert_eq!(actions(&mut director), []);
+    director.handle_report(at(6), ServerId(7), &report(id, Phase::Running, &[1, 2]));
+    director.handle_timeout(at(6));
+    let asked = actions(&mut director);
+    assert!(matches!(asked.as_slice(), [Action::Place(place)] if place.match_id == second));
+    director.handle_placed(at(6), second, ServerId(8));
+    director.handle_result(at(7), ServerId(7), result(id));
+    let ending = ending(&mut director).expect("the first match is over");
+    assert_eq!((ending.match_id, ending.outcome), (id, Outcome::Finished));
+}
+
+#[test]
 fn a_pause_of_the_leader_is_no_silence_of_a_server() {
     for pause in [12, 3_600] {
         let (mut director, id) = running();
@@ -672,4 +718,29 @@ fn a_match_is_placed_where_its_worst_round_trip_is_best_among_regions_that_exist
     });
     let expected = ["us", "eu", "asia"].map(str::to_owned).to_vec();
     assert_eq!(placed, Some(expected));
+}
+
+#[test]
+fn changed_rules_of_queues_make_the_match_at_once() {
+    let rules = |players: u8| {
+        let text = format!("[ranked]\nplayers = {players}");
+        QueueRules::parse(&text).expect("rules")
+    };
+    let mut director = Director::new(DirectorConfig::default().queues(rules(4)), 1);
+    for n in 1..=2 {
+        let preferences = Preferences::queue("ranked");
+        let ticket = Ticket {
+            preferences,
+            ..ticket(n)
+        };
+        director.handle_ticket(at(0), ticket);
+    }
+    director.handle_timeout(at(1));
+    assert!(actions(&mut director).is_empty());
+    director.set_queues(at(1), rules(2));
+    assert_eq!(director.poll_timeout(), Some(at(1)));
+    director.handle_timeout(at(1));
+    let made =
+        |action: &Action| matches!(action, Action::CreateMatch(new) if new.tickets.len() == 2);
+    assert!(actions(&mut director).iter().any(made));
 }

@@ -3,12 +3,13 @@
 //! A child outlives its master: it has a process group of its own, and when the master is back, it connects again and is adopted with
 //! its port. Its credential and address come in the environment, which other users of the machine cannot read, and never on the command line.
 
-use std::collections::BTreeMap;
+mod table;
+
 use std::fs::File;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use muse_master_client::ServerId;
@@ -19,10 +20,13 @@ use super::{Allocation, Counts, Fleet};
 use crate::bus::{Bus, Note};
 use crate::clock;
 use crate::director::{NoServer, Placement};
+use crate::hosts::ServerStanding;
 use crate::hub::{Hub, lock};
 use crate::operators::ServerLine;
 use crate::ports::Ports;
 use crate::secrets::Keys;
+use crate::store::Store;
+use table::Table;
 
 /// Options of a [`ProcessFleet`], as the master's have them.
 #[derive(Clone, Debug)]
@@ -55,28 +59,9 @@ struct Inner {
     keys: Arc<Keys>,
     hub: Arc<Hub>,
     bus: Arc<dyn Bus>,
-    state: Mutex<State>,
+    store: Arc<dyn Store>,
+    table: Mutex<Table>,
     changed: Notify,
-}
-
-struct State {
-    ports: Ports,
-    processes: BTreeMap<ServerId, Process>,
-    draining: bool,
-}
-
-struct Process {
-    port: u16,
-    standing: Standing,
-    /// Ends it; none for one that was adopted.
-    end: Option<mpsc::Sender<()>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Starting,
-    Ready,
-    Busy,
 }
 
 impl ProcessFleet {
@@ -86,23 +71,22 @@ impl ProcessFleet {
         keys: Arc<Keys>,
         hub: Arc<Hub>,
         bus: Arc<dyn Bus>,
+        store: Arc<dyn Store>,
     ) -> Self {
         let ports = config
             .matches_max
             .saturating_add(config.warm)
             .saturating_add(PORTS_SPARE);
         let ports = Ports::new(config.first_port, u16::try_from(ports).unwrap_or(u16::MAX));
+        let table = Mutex::new(Table::new(ports, config.matches_max));
         Self {
             inner: Arc::new(Inner {
                 config,
                 keys,
                 hub,
                 bus,
-                state: Mutex::new(State {
-                    ports,
-                    processes: BTreeMap::new(),
-                    draining: false,
-                }),
+                store,
+                table,
                 changed: Notify::new(),
             }),
         }
@@ -110,59 +94,41 @@ impl ProcessFleet {
 
     /// Starts servers until the warm pool is full.
     pub fn start(&self) {
-        loop {
-            let short = {
-                let state = lock(&self.inner.state);
-                let counts = state.counts();
-                let waiting = counts.starting + counts.ready;
-                waiting < self.inner.config.warm && !state.draining
-            };
-            if !short || self.start_one().is_err() {
-                break;
-            }
-        }
+        let is_short = || self.table().is_short(self.inner.config.warm);
+        while is_short() && self.start_one().is_ok() {}
     }
 
     /// Starts one server, if there is room and it can be started.
     fn start_one(&self) -> Result<(), NoServer> {
-        let mut state = lock(&self.inner.state);
+        let mut table = self.table();
         let limit = self
             .inner
             .config
             .matches_max
             .saturating_add(self.inner.config.warm);
-        if state.processes.len() >= limit {
+        if table.len() >= limit {
             return Err(NoServer::Full);
         }
-        let Some(port) = free_port(&mut state.ports) else {
+        let Some(port) = free_port(table.ports_mut()) else {
             tracing::warn!("no port is free for another game server");
             // Ports come back from our own servers, not from strangers and not from servers that crash as soon as they start.
-            return Err(match state.processes.is_empty() {
-                true => NoServer::Failed,
-                false => NoServer::Full,
+            return Err(match table.len() {
+                0 => NoServer::Failed,
+                _ => NoServer::Full,
             });
         };
         let server = random_id().map_err(|_| NoServer::Failed)?;
         let child = match self.spawn(server, port) {
             Ok(child) => child,
             Err(error) => {
-                state.ports.give_back(port);
+                table.ports_mut().give_back(port);
                 tracing::error!(%error, "cannot start a game server");
                 return Err(NoServer::Failed);
             }
         };
         let (end, ended) = mpsc::channel(1);
-        let standing = Standing::Starting;
-        let end = Some(end);
-        state.processes.insert(
-            server,
-            Process {
-                port,
-                standing,
-                end,
-            },
-        );
-        drop(state);
+        table.insert(server, port, end);
+        drop(table);
         let fleet = self.clone();
         tokio::spawn(async move { fleet.watch(server, child, ended).await });
         Ok(())
@@ -215,66 +181,67 @@ impl ProcessFleet {
                     let _ = child.kill().await;
                     break;
                 }
-                () = &mut limit, if !limit.is_elapsed() => {
-                    let starting = {
-                        let state = lock(&self.inner.state);
-                        state.processes.get(&server).is_some_and(|p| p.standing == Standing::Starting)
-                    };
-                    if starting {
+                () = &mut limit, if !limit.is_elapsed() => match self.is_at_any_master(server).await {
+                    Some(true) => {}
+                    Some(false) => {
                         tracing::warn!(%server, "a game server did not connect in time");
                         let _ = child.kill().await;
                         break;
                     }
-                }
+                    None => limit.as_mut().reset(tokio::time::Instant::now() + START_MAX),
+                },
             }
         }
         self.remove(server);
     }
 
-    fn remove(&self, server: ServerId) {
-        let mut state = lock(&self.inner.state);
-        let Some(process) = state.processes.remove(&server) else {
-            return;
-        };
-        // One that never connected may have found a stranger on its port.
-        if process.standing == Standing::Starting {
-            state.ports.give_back_strange(clock::now(), process.port);
-        } else {
-            state.ports.give_back(process.port);
+    /// True if a child has connected, to this master or to another one, where it may have a match. None if that cannot be known now.
+    async fn is_at_any_master(&self, server: ServerId) -> Option<bool> {
+        if !self.table().is_starting(server) {
+            return Some(true);
         }
-        drop(state);
-        self.inner.bus.publish(Note::ServerGone(server));
-        self.inner.changed.notify_waiters();
-        self.start();
+        match self.inner.store.server_standing(server).await {
+            Ok(ServerStanding::Known) => {
+                tracing::info!(%server, "a game server has connected to another master");
+                self.table().handle_elsewhere(server);
+                Some(true)
+            }
+            Ok(_) => Some(false),
+            Err(error) => {
+                tracing::warn!(%server, %error, "it is not known whether a game server has connected");
+                None
+            }
+        }
+    }
+
+    fn remove(&self, server: ServerId) {
+        if self.table().remove(clock::now(), server) {
+            self.inner.bus.publish(Note::ServerGone(server));
+            self.inner.changed.notify_waiters();
+            self.start();
+        }
     }
 
     /// Forgets an adopted server that did not come back. Nobody is told that it is gone: it may be connected to another master, where its match goes
     /// on, and if it is not, the leader notices its silence. If it still holds its port, that is found when the port is taken.
     fn forget(&self, server: ServerId) {
-        let mut state = lock(&self.inner.state);
-        let Some(process) = state.processes.remove(&server) else {
-            return;
-        };
-        state.ports.give_back(process.port);
-        drop(state);
-        self.inner.changed.notify_waiters();
-        self.start();
+        if self.table().remove(clock::now(), server) {
+            self.inner.changed.notify_waiters();
+            self.start();
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        lock(&self.inner.table)
+    }
+
+    fn is_here(&self, server: ServerId) -> bool {
+        self.inner.hub.has_server(server)
     }
 
     /// A ready server, which is busy from now on.
     fn take_ready(&self) -> Option<ServerId> {
-        let mut state = lock(&self.inner.state);
-        let busy = state.counts().busy;
-        if busy >= self.inner.config.matches_max {
-            return None;
-        }
-        let mut processes = state.processes.iter_mut();
-        // One that is not connected here has ended or is at another master, and would not hear of its match.
-        let (server, process) = processes.find(|(server, process)| {
-            process.standing == Standing::Ready && self.inner.hub.has_server(**server)
-        })?;
-        process.standing = Standing::Busy;
-        Some(*server)
+        self.table().take_ready(|server| self.is_here(server))
     }
 
     async fn find(self) -> Result<ServerId, NoServer> {
@@ -286,11 +253,10 @@ impl ProcessFleet {
                 self.start();
                 return Ok(server);
             }
-            let counts = self.counts();
-            if counts.busy >= self.inner.config.matches_max {
+            if self.table().is_full() {
                 return Err(NoServer::Full);
             }
-            if counts.starting == 0 {
+            if self.counts().starting == 0 {
                 self.start_one()?;
             }
             let changed = tokio::time::timeout(START_MAX, changed).await;
@@ -309,134 +275,56 @@ impl Fleet for ProcessFleet {
         self.inner
             .bus
             .publish(Note::ToServer(server, ToServer::End));
-        let state = lock(&self.inner.state);
-        if let Some(end) = state
-            .processes
-            .get(&server)
-            .and_then(|process| process.end.as_ref())
-        {
+        if let Some(end) = self.table().end(server) {
             // Full means that it is being ended already.
             let _ = end.try_send(());
         }
     }
 
     fn handle_linked(&self, server: ServerId, address: &str, busy: bool) {
-        let mut state = lock(&self.inner.state);
-        let standing = if busy {
-            Standing::Busy
-        } else {
-            Standing::Ready
-        };
-        match state.processes.get_mut(&server) {
-            Some(process) if process.standing == Standing::Starting => process.standing = standing,
-            Some(_) => {}
-            None => {
-                let port = address
-                    .rsplit_once(':')
-                    .and_then(|(_, port)| port.parse().ok());
-                let Some(port) = port else { return };
-                tracing::info!(%server, port, "adopted a game server");
-                state.ports.adopt(port);
-                let end = None;
-                state.processes.insert(
-                    server,
-                    Process {
-                        port,
-                        standing,
-                        end,
-                    },
-                );
-            }
+        let is_needed = self.table().handle_linked(server, address, busy);
+        if !is_needed {
+            self.release(server);
         }
-        drop(state);
         self.inner.changed.notify_waiters();
     }
 
     fn handle_unlinked(&self, server: ServerId) {
-        let adopted = {
-            let state = lock(&self.inner.state);
-            state
-                .processes
-                .get(&server)
-                .is_some_and(|process| process.end.is_none())
-        };
-        if !adopted {
+        if !self.table().is_adopted(server) {
             return;
         }
         // There is no child to wait for.
         let fleet = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(ADOPTED_SILENCE).await;
-            if !fleet.inner.hub.has_server(server) {
+            if !fleet.is_here(server) {
                 fleet.forget(server);
             }
         });
     }
 
     fn drain(&self) {
-        let mut state = lock(&self.inner.state);
-        state.draining = true;
-        let idle = state
-            .processes
-            .iter()
-            .filter(|(_, process)| process.standing != Standing::Busy);
-        let idle: Vec<ServerId> = idle.map(|(server, _)| *server).collect();
-        drop(state);
+        let idle = self.table().drain(|server| self.is_here(server));
         for server in idle {
             self.release(server);
         }
     }
 
     fn room(&self) -> usize {
-        let state = lock(&self.inner.state);
-        let counts = state.counts();
-        let servers = counts.starting + counts.ready + state.ports.free();
-        let matches = self.inner.config.matches_max.saturating_sub(counts.busy);
-        matches.min(servers)
+        self.table().room()
     }
 
     fn counts(&self) -> Counts {
-        lock(&self.inner.state).counts()
+        self.table().counts()
     }
 
     fn servers(&self) -> Vec<ServerLine> {
-        let state = lock(&self.inner.state);
-        let line = |(server, process): (&ServerId, &Process)| ServerLine {
-            server: *server,
-            port: process.port,
-            standing: match process.standing {
-                Standing::Starting => "starting",
-                Standing::Ready => "ready",
-                Standing::Busy => "busy",
-            }
-            .to_owned(),
-            connected: self.inner.hub.has_server(*server),
-            adopted: process.end.is_none(),
-        };
-        let mut lines: Vec<ServerLine> = state.processes.iter().map(line).collect();
-        lines.sort_by_key(|line| line.port);
-        lines
+        self.table().lines(|server| self.is_here(server))
     }
 
     fn log(&self, server: ServerId) -> Option<PathBuf> {
         let folder = self.inner.config.logs.as_ref()?;
         Some(folder.join(format!("server-{server}.log")))
-    }
-}
-
-impl State {
-    fn counts(&self) -> Counts {
-        let count = |standing| {
-            self.processes
-                .values()
-                .filter(|p| p.standing == standing)
-                .count()
-        };
-        Counts {
-            starting: count(Standing::Starting),
-            ready: count(Standing::Ready),
-            busy: count(Standing::Busy),
-        }
     }
 }
 
@@ -503,8 +391,11 @@ const PORTS_SPARE: usize = 64;
 mod tests {
     use super::*;
     use crate::bus::LocalBus;
+    use crate::store::SqlStore;
 
-    fn fleet(bus: Arc<LocalBus>) -> ProcessFleet {
+    const SERVER: ServerId = ServerId(7);
+
+    fn fleet(folder: &Path, bus: Arc<LocalBus>) -> ProcessFleet {
         let config = ProcessConfig {
             command: Vec::new(),
             masters: String::new(),
@@ -516,29 +407,39 @@ mod tests {
         };
         let hub = Arc::new(Hub::new(1));
         let keys = Arc::new(Keys::new("a secret"));
-        ProcessFleet::new(config, keys, hub, bus)
-    }
-
-    #[test]
-    fn a_server_that_is_not_connected_gets_no_match() {
-        let fleet = fleet(Arc::default());
-        let server = ServerId(7);
-        fleet.handle_linked(server, "127.0.0.1:9000", false);
-        assert_eq!(fleet.take_ready(), None);
-        let _messages = fleet.inner.hub.link_server(server, 1);
-        assert_eq!(fleet.take_ready(), Some(server));
+        let store = SqlStore::sqlite(&folder.join("muse.db")).expect("opened");
+        ProcessFleet::new(config, keys, hub, bus, Arc::new(store))
     }
 
     #[test]
     fn an_adopted_server_that_moved_to_another_master_is_forgotten_and_not_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
         let bus = Arc::new(LocalBus::default());
         let mut notes = bus.subscribe();
-        let fleet = fleet(bus);
-        fleet.handle_linked(ServerId(7), "127.0.0.1:9000", true);
+        let fleet = fleet(folder.path(), bus);
+        fleet.handle_linked(SERVER, "127.0.0.1:9000", true);
         assert_eq!((fleet.counts().busy, fleet.room()), (1, 0));
-        fleet.forget(ServerId(7));
+        fleet.forget(SERVER);
         assert_eq!((fleet.counts().busy, fleet.room()), (0, 1));
         // A note that it is gone would end its match and void its credential.
         assert!(notes.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_child_that_connected_to_another_master_is_not_late() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fleet = fleet(folder.path(), Arc::default());
+        let (end, _ended) = mpsc::channel(1);
+        fleet.table().insert(SERVER, 9_000, end);
+        assert_eq!(fleet.is_at_any_master(SERVER).await, Some(false));
+        let address = "127.0.0.1:9000".to_owned();
+        let store = &fleet.inner.store;
+        let registered = store.register_server(SERVER, address, "key".to_owned(), clock::now());
+        registered.await.expect("stored");
+        assert_eq!(fleet.is_at_any_master(SERVER).await, Some(true));
+        let counts = fleet.counts();
+        assert_eq!((counts.starting, counts.ready), (0, 1));
+        // Its match is not this master's to give.
+        assert_eq!(fleet.take_ready(), None);
     }
 }

@@ -273,20 +273,30 @@ fn pass(
     millis: std::ops::RangeInclusive<u64>,
     mut look: impl FnMut(Instant) -> Option<Reply>,
 ) -> bool {
+    pass_while(leader, store, millis, |now, request| match request {
+        StoreRequest::Look { .. } => Some(look(now)),
+        _ => None,
+    })
+}
+
+/// As `pass`, while `answer` answers what it wants to.
+fn pass_while(
+    leader: &mut Leader,
+    store: &mut MemoryStore,
+    millis: std::ops::RangeInclusive<u64>,
+    mut answer: impl FnMut(Instant, &StoreRequest) -> Option<Option<Reply>>,
+) -> bool {
     let mut has_ended = false;
     for now in millis.step_by(500).map(at) {
         leader.handle_timeout(now);
         while let Some(request) = leader.poll_request(now, now) {
-            let reply = match request {
-                Request::Store(StoreRequest::Look { .. }) => look(now),
-                Request::Store(request) => {
-                    let commit = [Request::Store(request.clone())];
-                    let mut commits = commits(&commit).into_iter();
-                    has_ended |= commits.any(|it| matches!(it, Transaction::EndMatch(_)));
-                    store.handle_request(now, request)
-                }
-                _ => None,
+            let Request::Store(request) = request else {
+                continue;
             };
+            let commit = [Request::Store(request.clone())];
+            let mut commits = commits(&commit).into_iter();
+            has_ended |= commits.any(|it| matches!(it, Transaction::EndMatch(_)));
+            let reply = answer(now, &request).unwrap_or_else(|| store.handle_request(now, request));
             if let Some(reply) = reply {
                 leader.handle_reply(now, reply);
             }
@@ -332,4 +342,30 @@ fn the_store_is_read_again_before_a_match_is_given_up() {
     };
     assert!(!pass(&mut leader, &mut store, 1_500..=20_000, reports));
     assert!(pass(&mut leader, &mut store, 20_500..=22_000, reports));
+}
+
+#[test]
+fn nobody_is_silent_while_nothing_can_be_written() {
+    // The store is read all the time, and nobody is in it: a server that has lost its master cannot register with another one while the disk is full or the standby
+    // is away.
+    let away = || StoreError::Unavailable("the disk is full".to_owned());
+    for is_answered in [true, false] {
+        let (mut leader, mut store, _) = with_running_match();
+        let ended = pass_while(
+            &mut leader,
+            &mut store,
+            1_500..=12_500,
+            |now, request| match request {
+                StoreRequest::Look { .. } => Some(looked(Vec::new())),
+                StoreRequest::Lease { .. } if now >= at(8_000) => {
+                    Some(is_answered.then(|| Reply::Lease(Err(away()))))
+                }
+                _ => None,
+            },
+        );
+        assert!(!ended && leader.is_leading());
+        // The next leader gives everybody their time again.
+        assert!(!pass(&mut leader, &mut store, 13_000..=20_000, |_| None));
+        assert_eq!(leader.ended(), Some(&Ended::LeaseRanOut));
+    }
 }

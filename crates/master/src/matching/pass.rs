@@ -7,7 +7,7 @@ use muse_wire::Instant;
 
 use super::lanes::{Place, Signature};
 use super::{Entry, Queue};
-use crate::ticket::Ticket;
+use crate::ticket::{Backfill, Ticket};
 
 /// The decisions of a pass. The tickets that it names are out of the queue.
 #[derive(Debug, Default)]
@@ -88,12 +88,22 @@ impl Queue {
     /// Decides who plays together now, in at most so many new matches, and who fills seats of running ones. Its work is bounded; what is left goes on in
     /// the next pass.
     pub fn pass(&mut self, now: Instant, groups_max: usize) -> Passed {
-        let mut passed = Passed {
-            ended: self.end_absent(now),
-            ..Passed::default()
-        };
+        let mut passed = Passed::default();
         let mut checks = CHECKS_MAX;
-        self.fill_running(now, &mut passed, &mut checks);
+        self.pass_into(now, groups_max, &mut checks, &mut passed);
+        passed
+    }
+
+    /// As [`pass`](Self::pass), with what other queues have left of matches and work.
+    pub(super) fn pass_into(
+        &mut self,
+        now: Instant,
+        groups_max: usize,
+        checks: &mut usize,
+        passed: &mut Passed,
+    ) {
+        passed.ended.extend(self.end_absent(now));
+        self.fill_running(now, passed, checks);
         let mut from = self.resume.take();
         loop {
             let next = match from {
@@ -105,17 +115,16 @@ impl Queue {
             if passed.groups.len() >= groups_max {
                 break;
             }
-            if checks == 0 {
+            if *checks == 0 {
                 self.resume = from;
                 break;
             }
             from = Some(place);
-            if let Some(draft) = self.draft(now, place.1, &mut checks) {
-                self.settle(now, draft, &mut passed);
+            if let Some(draft) = self.draft(now, place.1, checks) {
+                self.settle(now, draft, passed);
             }
         }
-        self.offer_bots(now, &mut passed);
-        passed
+        self.offer_bots(now, passed);
     }
 
     /// The match around this anchor, as full as it gets.
@@ -150,7 +159,7 @@ impl Queue {
             signature,
             tickets: vec![entry.ticket.id],
             taken: party,
-            regions: self.regions(now, entry),
+            regions: self.allowed_regions(now, entry),
             rating: entry.rating,
             width: accepted.map(|(rating, _)| rating),
         }
@@ -274,29 +283,37 @@ impl Queue {
                 return None;
             }
         }
-        let regions = draft.regions & self.regions(now, entry);
+        let regions = draft.regions & self.allowed_regions(now, entry);
         (regions != 0).then_some(regions)
     }
 
     /// Returns the regions where a ticket may be played by now, as a mask.
-    fn regions(&self, now: Instant, entry: &Entry) -> u64 {
+    fn allowed_regions(&self, now: Instant, entry: &Entry) -> u64 {
+        let within = |most: f64| {
+            let near = entry
+                .regions
+                .iter()
+                .filter(|(_, latency)| f64::from(*latency) <= most);
+            near.fold(0_u64, |mask, (region, _)| mask | 1 << region)
+        };
+        // Whoever measured nothing could be anywhere.
+        let allowed = match self.config.latency_max_ms {
+            Some(most) => within(most.into()),
+            None => u64::MAX,
+        };
         let Some((_, latency_max)) = self.accepted(now - entry.ticket.since) else {
-            return u64::MAX;
+            return allowed;
         };
         if entry.regions.is_empty() {
-            return u64::MAX;
+            return allowed;
         }
-        let near = entry
-            .regions
-            .iter()
-            .filter(|(_, latency)| f64::from(*latency) <= latency_max);
-        let mask = near.fold(0_u64, |mask, (region, _)| mask | 1 << region);
-        if mask != 0 {
+        let mask = within(latency_max) & allowed;
+        if mask != 0 || allowed == 0 {
             return mask;
         }
         // Far from everything: the nearest is what there is.
         let nearest = entry.regions.iter().min_by_key(|(_, latency)| *latency);
-        nearest.map_or(u64::MAX, |(region, _)| 1 << region)
+        nearest.map_or(allowed, |(region, _)| 1 << region)
     }
 
     /// Takes a full draft out of the queue; one that bots may fill too.
@@ -310,11 +327,14 @@ impl Queue {
         let Some((first, others)) = tickets.split_first() else {
             return;
         };
+        let size = self.config.size;
+        let wanted = |ticket: &Ticket| Preferences {
+            players: size.or(ticket.preferences.players),
+            ..ticket.preferences.clone()
+        };
         let everything = others
             .iter()
-            .try_fold(first.preferences.clone(), |all, ticket| {
-                all.merged(&ticket.preferences)
-            });
+            .try_fold(wanted(first), |all, ticket| all.merged(&wanted(ticket)));
         passed.groups.push(Group {
             preferences: everything.expect("lanes that fit merge"),
             tickets,
@@ -340,7 +360,7 @@ impl Queue {
             let Some(mut backfill) = self.backfills.remove(&key) else {
                 continue;
             };
-            let signature = self.interner.signature(&backfill.preferences);
+            let signature = self.signature(&backfill.preferences);
             let region = self.config.region(backfill.region.as_deref());
             let mut draft = Draft {
                 signature,
@@ -353,7 +373,7 @@ impl Queue {
                     .accepted(now - backfill.since)
                     .map(|(rating, _)| rating),
             };
-            self.fill_seats(now, &mut draft, backfill.preferences.players, checks);
+            self.fill_seats(now, &mut draft, &backfill, checks);
             for ticket in draft.tickets.drain(..).filter_map(|id| self.remove(id)) {
                 backfill.seats = backfill.seats.saturating_sub(ticket.party.len() as u8);
                 passed.filled.push(Filled {
@@ -368,7 +388,8 @@ impl Queue {
     }
 
     /// Like [`fill`](Self::fill) for a match that runs: its preferences are settled, so that a ticket must agree with them alone.
-    fn fill_seats(&self, now: Instant, draft: &mut Draft, players: Option<u8>, checks: &mut usize) {
+    fn fill_seats(&self, now: Instant, draft: &mut Draft, seats: &Backfill, checks: &mut usize) {
+        let players = seats.preferences.players;
         let mut candidates: BTreeSet<(Place, usize)> = BTreeSet::new();
         for (signature, size, places) in self.lanes.near(&draft.signature) {
             *checks = checks.saturating_sub(1);
@@ -383,7 +404,11 @@ impl Queue {
                 break;
             }
             *checks = checks.saturating_sub(CHECK_COST);
-            if size <= draft.free() && self.joins(now, draft, place).is_some() {
+            let party = &self.entries[&place.1].ticket.party;
+            let has_left = party
+                .iter()
+                .any(|member| seats.without.contains(&member.account));
+            if !has_left && size <= draft.free() && self.joins(now, draft, place).is_some() {
                 draft.tickets.push(place.1);
                 draft.taken += size;
             }
@@ -458,7 +483,7 @@ fn after(place: Place) -> (std::ops::Bound<Place>, std::ops::Bound<Place>) {
 }
 
 /// Most work of one pass: looking at a lane costs 1, comparing with a ticket [`CHECK_COST`].
-const CHECKS_MAX: usize = 3_000_000;
+pub(super) const CHECKS_MAX: usize = 3_000_000;
 const CHECK_COST: usize = 8;
 /// Dead ends after which the search for a full match is given up. In a queue where nobody contradicts anybody, none is met.
 const DEAD_ENDS_MAX: usize = 100;

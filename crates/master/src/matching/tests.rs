@@ -127,7 +127,7 @@ fn players_meet_in_a_region_that_is_near_to_all() {
     // 80 ms and 5 more a second: both reach the other side after 8 and 10 seconds.
     let passed = queue.pass(at(9), usize::MAX);
     assert_eq!(passed.groups.len(), 1);
-    let best = regions_by_latency(&passed.groups[0].preferences);
+    let best = regions_by_latency(&passed.groups[0].preferences, None);
     assert_eq!(best, ["eu", "us"]);
 }
 
@@ -196,6 +196,7 @@ fn seats_of_running_matches_are_filled_first() {
         region: None,
         rating: 1_500.0,
         since: at(3),
+        without: Vec::new(),
     });
     let passed = queue.pass(at(4), usize::MAX);
     let filled: Vec<u64> = passed
@@ -209,6 +210,23 @@ fn seats_of_running_matches_are_filled_first() {
 }
 
 #[test]
+fn nobody_gets_a_seat_of_a_match_that_they_left() {
+    let mut queue = queue([ticket(1, 0, any()), ticket(2, 1, any())]);
+    queue.set_backfill(Backfill {
+        match_id: MatchId(9),
+        seats: 2,
+        preferences: any(),
+        region: None,
+        rating: 1_500.0,
+        since: at(2),
+        without: vec![AccountId(1)],
+    });
+    let filled = queue.pass(at(2), usize::MAX).filled;
+    let filled: Vec<u64> = filled.iter().map(|filled| filled.ticket.id.0).collect();
+    assert_eq!(filled, [2]);
+}
+
+#[test]
 fn nobody_is_put_into_a_running_match_of_another_kind() {
     let mut queue = queue([ticket(1, 0, any().choice("mode", "war"))]);
     queue.set_backfill(Backfill {
@@ -218,6 +236,7 @@ fn nobody_is_put_into_a_running_match_of_another_kind() {
         region: None,
         rating: 1_500.0,
         since: at(0),
+        without: Vec::new(),
     });
     assert!(queue.pass(at(100), usize::MAX).filled.is_empty());
     queue.remove_backfill(MatchId(9));
@@ -381,4 +400,103 @@ fn no_more_matches_are_made_than_there_is_room_for() {
     let ids: Vec<u64> = first[0].tickets.iter().map(|ticket| ticket.id.0).collect();
     assert_eq!((first.len(), ids), (1, vec![1, 2]));
     assert_eq!(queue.pass(at(3), 5).groups.len(), 2);
+}
+
+fn named(id: u64, since_s: u64, name: &str) -> Ticket {
+    ticket(id, since_s, Preferences::queue(name))
+}
+
+fn rules(text: &str) -> QueueRules {
+    QueueRules::parse(text).expect("rules")
+}
+
+fn groups(queues: &mut Queues, now: Instant) -> Vec<Vec<u64>> {
+    let groups = queues.pass(now, usize::MAX).groups;
+    let ids = |group: &Group| group.tickets.iter().map(|ticket| ticket.id.0).collect();
+    groups.iter().map(ids).collect()
+}
+
+#[test]
+fn queues_with_rules_are_apart_and_decide_how_many_play() {
+    let rules = rules("[ranked]\nplayers = 2\n[war]\nplayers = 3");
+    let mut queues = Queues::new(MatchingConfig::default(), rules);
+    queues.insert(named(1, 0, "ranked"));
+    queues.insert(ticket(2, 0, any()));
+    assert!(groups(&mut queues, at(100)).is_empty(), "nobody alike");
+    // They ask for other numbers, which this queue does not hear.
+    let two = Preferences::queue("war").players(2);
+    queues.insert(ticket(3, 0, two));
+    queues.insert(ticket(4, 0, Preferences::queue("war").players(8)));
+    assert!(groups(&mut queues, at(100)).is_empty(), "one is missing");
+    queues.insert(named(5, 0, "war"));
+    let passed = queues.pass(at(100), usize::MAX);
+    assert_eq!(passed.groups.len(), 1);
+    assert_eq!(passed.groups[0].tickets.len(), 3);
+    assert_eq!(passed.groups[0].preferences.players, Some(3));
+    assert_eq!(queues.len(), 2);
+    // A name without rules is a choice like any other.
+    queues.insert(named(6, 0, "race"));
+    assert_eq!(groups(&mut queues, at(100)), [[2, 6]]);
+}
+
+#[test]
+fn who_asks_for_another_queue_leaves_the_first() {
+    let rules = rules("[ranked]\n[casual]");
+    let mut queues = Queues::new(MatchingConfig::default(), rules);
+    queues.insert(named(1, 0, "ranked"));
+    queues.insert(named(1, 0, "casual"));
+    assert_eq!(queues.len(), 1);
+    let ticket = queues.ticket_of(AccountId(1)).expect("it waits");
+    assert_eq!(ticket.preferences.queue_name(), Some("casual"));
+    assert!(queues.remove(TicketId(1)).is_some() && queues.is_empty());
+}
+
+#[test]
+fn changed_rules_hold_for_those_who_wait_already() {
+    let mut queues = Queues::new(MatchingConfig::default(), rules("[ranked]\nplayers = 3"));
+    for id in 1..=2 {
+        queues.insert(named(id, id, "ranked"));
+    }
+    queues.insert(named(3, 3, "ranked"));
+    queues.handle_away(at(3), AccountId(3));
+    assert!(groups(&mut queues, at(4)).is_empty());
+    queues.set_rules(rules("[ranked]\nplayers = 2"));
+    assert_eq!(groups(&mut queues, at(5)), [[1, 2]]);
+    // Who is away is still away, and their ticket ends when it would have.
+    queues.insert(named(4, 4, "ranked"));
+    assert!(groups(&mut queues, at(6)).is_empty());
+    let ended = queues.pass(at(33), 0).ended;
+    assert_eq!(ended.len(), 1);
+    // Without rules everybody is in the queue for all again.
+    queues.insert(ticket(5, 5, any()));
+    queues.set_rules(QueueRules::default());
+    assert_eq!(groups(&mut queues, at(34)), [[4, 5]]);
+}
+
+#[test]
+fn nobody_plays_above_the_limit_of_latency_however_long_they_wait() {
+    let config = MatchingConfig::default()
+        .regions(&["eu", "us"])
+        .latency_max_ms(Some(100));
+    let here = || any().latency("eu", 20).latency("us", 90);
+    let far = ticket(2, 0, any().latency("eu", 101).latency("us", 200));
+    let mut queue = queue_with(config, [ticket(1, 0, here()), far, ticket(3, 0, any())]);
+    assert!(matched(&mut queue, at(1_000)).is_empty());
+    queue.insert(ticket(4, 0, any().latency("eu", 140).latency("us", 30)));
+    assert_eq!(matched(&mut queue, at(1_000)), [[1, 4]]);
+    let both = here().latency("eu", 140);
+    assert_eq!(queue.regions(&both), ["us"], "and only there");
+}
+
+#[test]
+fn a_queue_with_much_work_does_not_keep_the_others_waiting_for_ever() {
+    let mut queues = Queues::new(MatchingConfig::default(), rules("[many]\n[few]"));
+    for id in 0..20_000 {
+        let room = Preferences::queue("many").choice("room", &format!("{}", id % 10_000));
+        queues.insert(ticket(id, 0, room.choice("alone", &format!("{id}"))));
+    }
+    queues.insert(named(50_001, 0, "few"));
+    queues.insert(named(50_002, 0, "few"));
+    let found = (1..=3).any(|n| groups(&mut queues, at(n)) == [[50_001, 50_002]]);
+    assert!(found);
 }

@@ -80,6 +80,14 @@ where
         }
     }
 
+    /// From now on a seat that was given up while the match runs is given to a player from the queue, who joins late; or no longer. It is not
+    /// at first, because not every match can be joined late.
+    pub fn refill_seats(&mut self, refills: bool) {
+        if let Some(hosting) = &mut self.hosting {
+            hosting.host.refill_seats(refills);
+        }
+    }
+
     /// Takes no match any more: a server without one ends, one with a match plays it to its end.
     pub fn drain(&mut self) {
         if let Some(hosting) = &mut self.hosting {
@@ -180,12 +188,12 @@ where
         let starts = hosting.phase == Phase::Connecting && is_complete;
         if starts {
             // Nothing is to be loaded that the master would have to wait for.
-            host.report(Phase::Loading, present.clone(), 0);
+            host.report(Phase::Loading, present.clone());
             hosting.phase = Phase::Running;
         } else if hosting.phase == Phase::Connecting && hosting.until.is_some_and(|at| at <= now) {
             host.finish(&MatchOutcome::cancelled());
         }
-        host.report(hosting.phase, present, 0);
+        host.report(hosting.phase, present);
         starts
     }
 

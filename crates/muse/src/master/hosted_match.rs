@@ -26,6 +26,7 @@ pub struct HostedMatch {
     /// Everybody who was given a seat, whatever became of it.
     invited: Vec<AccountId>,
     left: BTreeSet<AccountId>,
+    refills: bool,
     has_finished: bool,
     has_ended: bool,
 }
@@ -62,6 +63,7 @@ impl HostedMatch {
             plan: None,
             invited: Vec::new(),
             left: BTreeSet::new(),
+            refills: false,
             has_finished: false,
             has_ended: false,
         }
@@ -133,19 +135,28 @@ impl HostedMatch {
         self.left.insert(account);
     }
 
-    /// Tells the master how far the match is and who is there: at once if that has changed, and each second by itself. `open_seats` is the
-    /// number of further players whom the match would take.
-    pub fn report(&mut self, phase: Phase, present: Vec<AccountId>, open_seats: u8) {
-        if self.has_finished || self.plan.is_none() {
+    /// From now on the master gives seats that were given up to players from the queue, or no longer; it does not at first. Whoever gave up a
+    /// seat of this match does not get another one in it.
+    pub fn refill_seats(&mut self, refills: bool) {
+        self.refills = refills;
+    }
+
+    /// Tells the master how far the match is and who is there: at once if that has changed, and each second by itself.
+    pub fn report(&mut self, phase: Phase, present: Vec<AccountId>) {
+        let Some(plan) = self.plan.as_ref().filter(|_| !self.has_finished) else {
             return;
-        }
+        };
+        let open_seats = match self.refills && phase == Phase::Running {
+            true => plan.players.len().saturating_sub(self.seated().count()),
+            false => 0,
+        };
         let report = Report {
             match_id: None,
             phase,
             seated: self.seated().collect(),
             present,
             left: self.left.iter().copied().collect(),
-            open_seats,
+            open_seats: u8::try_from(open_seats).unwrap_or(u8::MAX),
         };
         self.link.set_state(report);
     }
@@ -330,6 +341,44 @@ mod tests {
         let event = hosted.poll_event(&mut endpoint).expect("its protocol");
         assert_eq!(event, Some(HostEvent::Ended));
         assert!(hosted.has_ended());
+    }
+
+    /// The seats that the last report offers to others.
+    fn open_seats(hosted: &mut HostedMatch, phase: Phase) -> u8 {
+        hosted.report(phase, Vec::new());
+        let steps = std::iter::from_fn(|| hosted.poll_step());
+        let sent = steps.filter_map(|step| match step {
+            MasterStep::Send(text) => decode(&text).ok(),
+            _ => None,
+        });
+        let Some(FromServer::Report(report)) = sent.last() else {
+            unreachable!("something has changed");
+        };
+        report.open_seats
+    }
+
+    #[test]
+    fn a_free_seat_is_offered_while_the_match_runs_and_wants_it_filled() {
+        let (mut hosted, mut endpoint) = (assigned(PROTOCOL), endpoint());
+        let mut drain = |hosted: &mut HostedMatch| {
+            while hosted.poll_event(&mut endpoint).expect("ours").is_some() {}
+        };
+        drain(&mut hosted);
+        assert_eq!(open_seats(&mut hosted, Phase::Running), 0);
+        hosted.give_up_seat(AccountId(1));
+        assert_eq!(open_seats(&mut hosted, Phase::Running), 0, "nobody asked");
+        hosted.refill_seats(true);
+        assert_eq!(open_seats(&mut hosted, Phase::Running), 1);
+        let account = AccountId(2);
+        tell(&mut hosted, &ToServer::Remove { account });
+        drain(&mut hosted);
+        assert_eq!(open_seats(&mut hosted, Phase::Running), 2);
+        let account = AccountId(3);
+        tell(&mut hosted, &ToServer::Admit { account });
+        drain(&mut hosted);
+        assert_eq!(open_seats(&mut hosted, Phase::Running), 1);
+        hosted.refill_seats(false);
+        assert_eq!(open_seats(&mut hosted, Phase::Running), 0, "it ends soon");
     }
 
     #[test]

@@ -107,6 +107,10 @@ pub(crate) enum Operation {
     Drain {
         room: u32,
     },
+    GiveUp {
+        #[field(fixed)]
+        id: u64,
+    },
 }
 
 /// Operations on their way into the file: how much later, how long, what.
@@ -229,6 +233,7 @@ fn apply(
             let room = (room as usize).min(buffer.len());
             while stage.poll_packet(now, &mut buffer[..room]).is_some() {}
         }
+        Operation::GiveUp { id } => stage.give_up(id),
     }
 }
 

@@ -147,6 +147,23 @@ impl Stage {
         self.tell_names();
     }
 
+    /// A player does not come back: the seat is free for another at once.
+    pub fn give_up(&mut self, id: u64) {
+        self.log(None, || Operation::GiveUp { id });
+        let Some(slot) = self.seats.iter().position(|seat| seat.id == Some(id)) else {
+            return;
+        };
+        if let Some(client) = self.seats[slot].client {
+            self.server.leave(client);
+        }
+        if self.vote.is_some_and(|vote| usize::from(vote.slot) == slot) {
+            self.vote = None;
+            self.tell(Audience::Everyone, ToPlayer::Vote { dropped: None });
+        }
+        self.empty(slot);
+        self.tell_names();
+    }
+
     /// A message arrived.
     pub fn handle_message(&mut self, client: ClientId, message: &FromPlayer) {
         self.handle_message_bytes(client, &message.encode());

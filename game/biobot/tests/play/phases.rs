@@ -92,6 +92,23 @@ fn after_that_it_is_free_and_the_others_go_on() {
 }
 
 #[test]
+fn a_seat_that_is_given_up_is_free_at_once() {
+    let mut table = Table::near(yard("cooperative", ""), 2);
+    table.begin();
+    table.leave(1);
+    idle(&mut table, 20);
+    assert_eq!(table.join(555), Err(JoinError::Full));
+    table.stage.give_up(101);
+    assert_eq!(table.join(555), Ok(1));
+    idle(&mut table, 60);
+    let joined = table.guests.last().expect("it joined");
+    assert!(joined.player.predicted().is_some(), "and it plays");
+    let vote = |message: &&ToPlayer| matches!(message, ToPlayer::Vote { .. });
+    let last = table.guests[0].heard.iter().rev().find(vote);
+    assert_eq!(last, Some(&ToPlayer::Vote { dropped: None }));
+}
+
+#[test]
 fn the_others_may_finish_it() {
     let mut table = Table::near(yard("cooperative", ""), 2);
     table.begin();

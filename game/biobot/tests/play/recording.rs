@@ -10,7 +10,7 @@ use muse_netem::{Conditions, Jitter};
 use crate::network::Restless;
 use crate::table::Table;
 
-/// A match of four on the arena over a bad network, with somebody who drops and comes back; the file, and where everybody was.
+/// A match of four on the arena over a bad network, with somebody who drops and comes back, and one whose seat another gets; the file, and where everybody was.
 fn recorded() -> (Vec<u8>, Vec<(u32, [f32; 3])>) {
     let conditions = Conditions::default()
         .delay(Duration::from_millis(40))
@@ -27,6 +27,9 @@ fn recorded() -> (Vec<u8>, Vec<(u32, [f32; 3])>) {
         match round {
             300 => table.leave(3),
             500 => assert!(table.join(103).is_ok()),
+            700 => table.leave(2),
+            710 => table.stage.give_up(102),
+            720 => assert_eq!(table.join(107), Ok(2), "the free seat"),
             600 => table.guests[1].player.send(FromPlayer::Chat {
                 text: "hello".to_owned(),
             }),

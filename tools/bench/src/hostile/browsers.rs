@@ -16,6 +16,7 @@ use wtransport::tls::Sha256Digest;
 
 use super::http::upgrade;
 use super::requests::Reach;
+use super::{block_on, ready};
 use crate::statistics::quantile;
 
 /// The server.
@@ -71,15 +72,9 @@ pub(super) fn client_config(links: &Links, from: SocketAddr) -> ClientConfig {
 /// Opens sessions from `go` to `stop`.
 pub(super) fn run(arguments: &BrowserArguments) -> anyhow::Result<ExitCode> {
     let control = Control::start();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let report = runtime.block_on(async {
+    let report = block_on(async {
         let links = Links::find(arguments.server).await?;
-        control.connected();
-        while !control.has_started() {
-            tokio::time::sleep(LOOK).await;
-        }
+        ready(&control).await;
         let (mut times, mut report) = ([Vec::new(), Vec::new()], BrowserReport::default());
         while !control.has_stopped() {
             for (kind, times) in times.iter_mut().enumerate() {
@@ -140,6 +135,5 @@ async fn open_socket(server: SocketAddr, from: SocketAddr) -> anyhow::Result<()>
     Ok(())
 }
 
-const LOOK: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::JoinSet;
 
 use super::requests::Reach;
+use super::{LOOK, block_on, ready};
 
 /// An attack over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,22 +74,16 @@ pub(crate) struct HttpReport {
 /// Attacks from `go` to `stop`.
 pub(super) fn run(arguments: &HttpArguments) -> anyhow::Result<ExitCode> {
     let control = Control::start();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     let reach = Reach::new(arguments.server, arguments.certificate.as_deref())?;
     let attacker = Attacker {
         reach: reach.clone(),
         attack: arguments.attack,
         pause: Duration::from_millis(arguments.pause_ms),
     };
-    let report = runtime.block_on(async {
+    let report = block_on(async {
         let tokens = attacker.prepare(arguments.connections).await?;
         let before = (reach.connections(), reach.bytes());
-        control.connected();
-        while !control.has_started() {
-            tokio::time::sleep(LOOK).await;
-        }
+        ready(&control).await;
         let mut attackers = JoinSet::new();
         for token in tokens {
             attackers.spawn(attacker.clone().attack(token));
@@ -277,7 +272,6 @@ const WRONG_PASSWORD: &str = concat!(
     r#"{"name":"somebody","password":"not theirs at all"}"#
 );
 const RANKING: &str = "GET /v1/ranking HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-const LOOK: Duration = Duration::from_millis(2);
 /// Time between two bytes of a request that trickles.
 const TRICKLE: Duration = Duration::from_millis(50);
 

@@ -15,6 +15,7 @@ use wtransport::quinn;
 
 use super::attacker::AttackReport;
 use super::browsers::{Links, client_config};
+use super::{block_on, ready};
 
 /// An attack on a port of QUIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,10 +47,7 @@ pub(crate) struct QuicArguments {
 /// Attacks from `go` to `stop`.
 pub(super) fn run(arguments: &QuicArguments) -> anyhow::Result<ExitCode> {
     let control = Control::start();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let report = runtime.block_on(async {
+    let report = block_on(async {
         let links = Links::find(arguments.server).await?;
         match arguments.attack {
             QuicAttack::Unused => hold(&control, &links, arguments.amount).await,
@@ -76,10 +74,7 @@ async fn flood(
     for socket in &sockets {
         socket.set_nonblocking(true)?;
     }
-    control.connected();
-    while !control.has_started() {
-        tokio::time::sleep(TURN).await;
-    }
+    ready(control).await;
     let (begun, mut sent, mut report) = (Instant::now(), 0_u64, AttackReport::default());
     let mut rng = fastrand::Rng::with_seed(1);
     while !control.has_stopped() {
@@ -142,10 +137,7 @@ async fn hold(control: &Control, links: &Links, connections: u64) -> anyhow::Res
     let config = client_config(links, at).quic_config().clone();
     let (server, opened) = (links.transport, Arc::new(AtomicU64::new(0)));
     let endpoint = quinn::Endpoint::client(at)?;
-    control.connected();
-    while !control.has_started() {
-        tokio::time::sleep(TURN).await;
-    }
+    ready(control).await;
     let mut holders = JoinSet::new();
     for _ in 0..connections {
         let (endpoint, config, opened) = (endpoint.clone(), config.clone(), Arc::clone(&opened));

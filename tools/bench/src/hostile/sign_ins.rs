@@ -10,6 +10,7 @@ use muse_bench_workload::control::Control;
 use serde::{Deserialize, Serialize};
 
 use super::requests::Reach;
+use super::{block_on, ready};
 use crate::statistics::quantile;
 
 /// The master, and how players sign in.
@@ -43,16 +44,10 @@ pub(crate) struct SignInReport {
 /// Signs in from `go` to `stop`.
 pub(super) fn run(arguments: &SignInArguments) -> anyhow::Result<ExitCode> {
     let control = Control::start();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     let reach = Reach::new(arguments.master, arguments.certificate.as_deref())?;
-    runtime.block_on(async {
+    block_on(async {
         register(&reach).await?;
-        control.connected();
-        while !control.has_started() {
-            tokio::time::sleep(LOOK).await;
-        }
+        ready(&control).await;
         let (mut times, mut failed, before) = (Vec::new(), 0, reach.bytes());
         while !control.has_stopped() {
             let (begun, number) = (Instant::now(), times.len());
@@ -114,6 +109,5 @@ fn address(number: usize) -> Ipv4Addr {
 
 /// The name and password of an honest player.
 const ACCOUNT: &str = r#"{"name":"ada","password":"correct horse battery"}"#;
-const LOOK: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -181,7 +181,7 @@ impl Host {
         self.tick(now);
         self.send_messages();
         self.keep_seats(now);
-        self.disconnect_unseated();
+        self.free_seats();
         self.tell_master();
         if let Some(stage) = &self.stage {
             self.monitor.look(now, stage);
@@ -492,15 +492,25 @@ impl Host {
         });
     }
 
-    /// Disconnects players who have no seat any more.
-    fn disconnect_unseated(&mut self) {
-        if let Some(master) = &self.master {
-            let is_out = |(_, account): &(&ClientId, &AccountId)| !master.host.has_seat(**account);
-            let out = self.guests.iter().filter(is_out);
-            let out: Vec<ClientId> = out.map(|(client, _)| *client).collect();
-            for client in out {
-                self.disconnect(client, CODE_REFUSED, "no seat in this match");
-            }
+    /// Disconnects players who have no seat any more, and makes room in the match for whoever gets it.
+    fn free_seats(&mut self) {
+        let Some(master) = &self.master else {
+            return;
+        };
+        if let Some(stage) = &mut self.stage {
+            self.slots.retain(|account, _| {
+                let is_seated = master.host.has_seat(*account);
+                if !is_seated {
+                    stage.give_up(account.0);
+                }
+                is_seated
+            });
+        }
+        let is_out = |(_, account): &(&ClientId, &AccountId)| !master.host.has_seat(**account);
+        let out = self.guests.iter().filter(is_out);
+        let out: Vec<ClientId> = out.map(|(client, _)| *client).collect();
+        for client in out {
+            self.disconnect(client, CODE_REFUSED, "no seat in this match");
         }
     }
 

@@ -93,7 +93,9 @@ impl MasterLink {
             RoundPhase::Loading => MatchPhase::Loading,
             _ => MatchPhase::Running,
         };
-        self.host.report(phase, standing.present, 0);
+        self.host
+            .refill_seats(standing.phase == RoundPhase::Playing);
+        self.host.report(phase, standing.present);
     }
 
     /// Submits the result: points by account.

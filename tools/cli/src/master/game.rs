@@ -124,7 +124,7 @@ impl Game {
             _ => {}
         }
         let present = self.players.keys().copied().collect();
-        self.host.report(self.phase, present, 0);
+        self.host.report(self.phase, present);
     }
 }
 

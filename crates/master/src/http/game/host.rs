@@ -22,8 +22,8 @@ pub(super) struct Host {
     rights: HostRights,
     /// True if its match is over, so that it gets no other.
     is_over: bool,
-    /// True once the fleet knows that it is there.
-    is_linked: bool,
+    /// True once the fleet knows of its match, false once it knows that it is there, none before.
+    linked: Option<bool>,
     /// The time when the store last heard of it.
     seen: Instant,
     refusals: u32,
@@ -98,7 +98,7 @@ impl Host {
             address,
             rights,
             is_over,
-            is_linked: false,
+            linked: None,
             seen,
             refusals: 0,
         }))
@@ -230,7 +230,8 @@ impl Host {
     }
 
     fn link(&mut self, shared: &Shared, busy: bool) {
-        if !std::mem::replace(&mut self.is_linked, true) {
+        if self.linked < Some(busy) {
+            self.linked = Some(busy);
             let fleet = &shared.fleet;
             fleet.handle_linked(self.server, &self.address, busy);
         }

@@ -359,6 +359,13 @@ pub(in crate::store) fn seated(sql: &mut dyn Sql) -> Result<Vec<(AccountId, Matc
     rows.iter().map(seat).collect()
 }
 
+pub(in crate::store) fn queued(sql: &mut dyn Sql) -> Result<Vec<AccountId>> {
+    let rows = sql.rows("SELECT account FROM ticket_members ORDER BY account", &[])?;
+    rows.iter()
+        .map(|row| row.number(0).map(AccountId))
+        .collect()
+}
+
 pub(in crate::store) fn match_seat(
     sql: &mut dyn Sql,
     match_id: MatchId,
