@@ -146,7 +146,14 @@ impl Layers {
                 .unwrap_or((&self.command, &matches));
             let front = if depth == 0 { words.len().min(1) } else { 0 };
             line.words.extend_from_slice(&words[from..from + front]);
-            for chosen in choose(command, matches, &path[..depth], &found) {
+            // Some commands have either options or a command inside.
+            let is_excluded =
+                command.is_args_conflicts_with_subcommands_set() && depth < path.len();
+            let chosen = match is_excluded {
+                true => Vec::new(),
+                false => choose(command, matches, &path[..depth], &found),
+            };
+            for chosen in chosen {
                 let setting = tree::settings(command).find(|it| it.name == chosen.name);
                 let inserted = setting.map(|it| it.words(&chosen.values));
                 line.words.extend(inserted.unwrap_or_default());

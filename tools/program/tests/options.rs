@@ -29,6 +29,7 @@ enum Command {
     Master(Master),
     Relay(Relay),
     Bench(Bench),
+    Store(Store),
     Absent(Absent),
     Config,
     #[command(hide = true)]
@@ -77,6 +78,23 @@ struct Bench {
     bars: bool,
     #[command(subcommand)]
     command: BenchCommand,
+}
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Store {
+    #[arg(long)]
+    size: Option<u8>,
+    #[command(subcommand)]
+    command: Option<StoreCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum StoreCommand {
+    Simulate {
+        #[arg(long)]
+        seed: Option<u8>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -242,6 +260,22 @@ fn commands_inside_of_commands_have_tables_inside_of_tables() {
         unreachable!("asked for the benchmark");
     };
     assert_eq!(sessions, 3);
+}
+
+#[test]
+fn options_that_a_command_inside_excludes_are_left_out() {
+    let text = "[store]\nsize = 3\n[store.simulate]\nseed = 4\n";
+    let store = |line| match parse(text, &[], line).expect("valid").command {
+        Command::Store(store) => store,
+        other => unreachable!("asked for the store, not {other:?}"),
+    };
+    let inside = store("store simulate");
+    assert_eq!(inside.size, None);
+    assert!(matches!(
+        inside.command,
+        Some(StoreCommand::Simulate { seed: Some(4) })
+    ));
+    assert_eq!(store("store").size, Some(3));
 }
 
 #[test]
