@@ -361,10 +361,10 @@ impl MasterCommand {
             .args(["--game", &self.game])
             .args(["--requests-per-second", "0"])
             .args(["--account-requests-per-second", "0"])
-            .args(["--connections-per-address", "0"])
+            .args(["--connections-per-ip", "0"])
             .args(["--passwords-per-minute", "0"])
             .env(
-                "MUSE_DATABASE",
+                "MUSE_MASTER_DATABASE",
                 format!("postgres://muse@127.0.0.1:{}/{DATABASE}", self.database),
             )
             .env("MUSE_SECRET_KEY", SECRET_KEY)

@@ -144,7 +144,7 @@ fn start(database: &str) -> Master {
         "0",
         "--account-requests-per-second",
         "0",
-        "--connections-per-address",
+        "--connections-per-ip",
         "0",
     ];
     Master::start(&arguments, 1.0)

@@ -82,8 +82,8 @@ fn masters_and_game_servers_agree() {
     );
     for name in [
         "MUSE_FLEET_KEY",
-        "MUSE_DATABASE",
-        "MUSE_NATS",
+        "MUSE_MASTER_DATABASE",
+        "MUSE_MASTER_NATS",
         "MUSE_OPERATOR_PASSWORD",
     ] {
         let found = variable(&master, name).expect("set");

@@ -45,7 +45,7 @@ impl Drop for Bots {
 fn biobot(versus_s: u32) -> (Master, tempfile::TempDir) {
     let records = tempfile::tempdir().expect("a folder");
     let game = format!(
-        "{} game --with-parent --no-web --mode versus --versus-s {versus_s} --records {}",
+        "{} game --with-parent --no-web --mode versus --versus-seconds {versus_s} --records {}",
         env!("CARGO_BIN_EXE_muse"),
         records.path().display()
     );

@@ -90,6 +90,7 @@ fn a_signed_in_player_opens_a_room_at_a_relay_that_demands_the_masters_token() {
     let file = file.to_str().expect("text");
     let relay = Program::start(&[
         "relay",
+        "--listen",
         "127.0.0.1:0",
         "--master-key",
         key,
@@ -125,6 +126,7 @@ fn a_host_behind_a_master_opens_a_room_with_a_pass() {
     let key = page.expect_json(200)["key"].clone();
     let _relay = Program::start(&[
         "relay",
+        "--listen",
         &at,
         "--master-key",
         key.as_str().expect("a key"),
@@ -218,7 +220,7 @@ struct Program {
 
 impl Program {
     fn relay() -> Self {
-        Self::start(&["relay", "127.0.0.1:0", "--drain-seconds", "0"])
+        Self::start(&["relay", "--listen", "127.0.0.1:0", "--drain-seconds", "0"])
     }
 
     fn start(arguments: &[&str]) -> Self {

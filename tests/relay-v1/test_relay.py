@@ -28,7 +28,7 @@ def test(*flags):
 
 class Relay:
     def __init__(self, flags):
-        words = [MUSE, "relay", "--v1", "127.0.0.1:0", "--metrics", "127.0.0.1:0", *flags]
+        words = [MUSE, "relay", "--v1", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", *flags]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         words = self.process.stdout.readline().split()
         assert words[0] == "ready" and words[2] == "metrics", words
@@ -212,7 +212,7 @@ def everybody_past_the_last_address_is_refused(relay):
     assert clients[254].receive() == (BROADCAST, b"to 254")
 
 
-@test("--clients", "2")
+@test("--clients-max", "2")
 def a_lower_limit_is_kept(relay):
     relay.join(2)
     assert relay.connect().welcome() is None
@@ -419,7 +419,7 @@ def endpoints_are_kept_alive(relay):
         assert (again[2] // 20) - (tick // 20) == 1, (tick, again)
 
 
-@test("--udp-rate", "10", "--udp-burst", "20")
+@test("--udp-packets-per-second", "10", "--udp-burst", "20")
 def a_flood_over_udp_is_cut_to_its_rate(relay):
     a, b, c = relay.join(3)
     for n in range(200):

@@ -104,7 +104,7 @@ session() { # name of the router, what masquerading does, the way that must be f
     routers "$2"
     local dir="$work/$1"
     mkdir "$dir"
-    ip netns exec "$tag-net" "$muse" relay 203.0.1.1:7788 --open --drain-seconds 2 >"$dir/relay" 2>&1 &
+    ip netns exec "$tag-net" "$muse" relay --listen 203.0.1.1:7788 --open --drain-seconds 2 >"$dir/relay" 2>&1 &
     local relay=$!
     pids+=("$relay")
     until grep -qs ready "$dir/relay"; do sleep 0.1; done

@@ -22,7 +22,7 @@ class Relay:
     """A relay of its own for each test."""
 
     def __init__(self, *flags):
-        words = [MUSE, "relay", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--drain-seconds", "1", *flags]
+        words = [MUSE, "relay", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--drain-seconds", "1", *flags]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         words = self.process.stdout.readline().split()
         assert words[0] == "ready", words

@@ -131,7 +131,7 @@ def echoed(client):
 def send_against_server(loss, seed, channel):
     server = rp.Server("127.0.0.1", WINDOW, PERCENT, loss, seed)
     command = [MUSE, "rp", "send", "--to", f"127.0.0.1:{server.ports[0]}", "--channel", channel]
-    command += ["--type", "77", "--count", str(COUNT), "--size", "64", "--gap-ms", "1", "--linger-ms", "1000"]
+    command += ["--type", "77", "--count", str(COUNT), "--size", "64", "--interval-ms", "1", "--linger-ms", "1000"]
     sender = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         check(server.run(lambda: server.connected, 30), "connects")

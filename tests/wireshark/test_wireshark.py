@@ -95,7 +95,7 @@ def record_match(muse, folder):
     # Secrets are appended, and a file that others can read is refused.
     (folder / "match.keys").unlink(missing_ok=True)
     game = [muse, "game", "--listen", "127.0.0.1:0", "--no-web", "--danger-no-tokens", "--danger-key-log", str(folder / "match.keys")]
-    game += ["--mode", "versus", "--players", "2", "--seed", "1", "--versus-s", "15"]
+    game += ["--mode", "versus", "--players", "2", "--seed", "1", "--versus-seconds", "15"]
     with running(game) as server:
         address, key = re.search(r"listening at (\S+), key (\w+)", server.stdout.readline()).groups()
         proxy = [muse, "proxy", "--listen", "127.0.0.1:0", "--to", address, "--rtt", "40", "--loss", "2"]

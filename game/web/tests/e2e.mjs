@@ -417,7 +417,7 @@ async function gameServer(page) {
 
 async function start() {
   // No bots: a machine so slow that they were offered would change who plays with whom.
-  const arguments_ = ["up", "--port", "0", "--relay-port", "0", "--first-port", String(firstPort), "--bots-after-s", "0", "--data", data, "--page", join(root, "game/web/dist")];
+  const arguments_ = ["up", "--port", "0", "--relay-port", "0", "--first-port", String(firstPort), "--bots-after-seconds", "0", "--data", data, "--page", join(root, "game/web/dist")];
   const child = spawn(program, arguments_, { stdio: ["ignore", "pipe", openSync(join(pictures, "muse.log"), "w")] });
   for await (const line of createInterface({ input: child.stdout })) {
     const found = /^Biobot is at (http\S+)/.exec(line);

@@ -187,7 +187,7 @@ async function openPage() {
 }
 
 async function withRelay(act) {
-  const child = spawn(muse, ["relay", "127.0.0.1:0", "--web", "0", "--metrics", "127.0.0.1:0", "--drain-seconds", "0"], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(muse, ["relay", "--listen", "127.0.0.1:0", "--web", "0", "--metrics", "127.0.0.1:0", "--drain-seconds", "0"], { stdio: ["ignore", "pipe", "inherit"] });
   try {
     const { value: line } = await createInterface({ input: child.stdout })[Symbol.asyncIterator]().next();
     const [, udp, metrics, link] = line.match(/^ready (\S+) metrics (\S+) browsers http:\/\/(\S+)\/link$/) ?? assert.fail(line);

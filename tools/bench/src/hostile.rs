@@ -272,7 +272,7 @@ fn players_bars(run: &Run, quiet: &Run) -> Vec<Bar> {
 /// any of them: the pages of its receive buffers, of which it touches the more, the longer it could not read.
 fn biobot_memory(arguments: &Arguments, surroundings: &Surroundings) -> anyhow::Result<Bar> {
     let mut programs = Programs::new(*surroundings);
-    let line = "game --listen 127.0.0.1:0 --no-web --danger-no-tokens --versus-s 3600";
+    let line = "game --listen 127.0.0.1:0 --no-web --danger-no-tokens --versus-seconds 3600";
     let line = format!("{line} --players {BIOBOT_ATTACKERS}");
     let mut game = programs.muse("the game server", 0, &line)?;
     let line = game.expect("listening at", START_MAX)?;

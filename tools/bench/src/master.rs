@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 20)]
     seconds: u64,
     /// An empty PostgreSQL database, to measure tickets with it too: postgres://USER@HOST/NAME. Needs the feature `postgres`.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", hide_env_values = true)]
     postgres: Option<String>,
     /// Shortened: a tenth of everything.
     #[arg(long)]
@@ -300,7 +300,7 @@ impl Master {
     ) -> anyhow::Result<Self> {
         let options = format!(
             "--requests-per-second 0 --account-requests-per-second 0 --connections-max 0 \
-             --connections-per-address 0 --drain-s 5 --warm {warm} --players-max {players_max} \
+             --connections-per-ip 0 --drain-seconds 5 --warm {warm} --players-max {players_max} \
              --matches-max {matches_max} --first-port {FIRST_PORT}"
         );
         Self::spawn(&options, database)
@@ -315,7 +315,7 @@ impl Master {
             match database {
                 // Not on the command line, where others would read a password.
                 Some(url) => command
-                    .env("MUSE_DATABASE", url)
+                    .env("MUSE_MASTER_DATABASE", url)
                     .arg("--secret-key-file")
                     .arg(folder.path().join("key")),
                 None => command.arg("--database").arg(folder.path().join("muse.db")),

@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "HOST:PORT")]
     relay: Option<String>,
     /// The master's token for that relay, if it demands one.
-    #[arg(long, value_name = "TOKEN", requires = "relay")]
+    #[arg(long, value_name = "TOKEN", requires = "relay", hide_env_values = true)]
     relay_token: Option<String>,
     /// Look for no direct ways: clients that came by the invitation do not learn this address, nor this program theirs.
     #[arg(long, requires = "relay")]

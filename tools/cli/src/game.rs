@@ -82,7 +82,7 @@ pub(crate) struct Arguments {
     seed: Option<u64>,
     /// Longest duration of a match of versus or ball, in seconds.
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    versus_s: u32,
+    versus_seconds: u32,
     /// File to record the match to; `muse replay` prints and verifies it.
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
@@ -235,7 +235,7 @@ fn plan(arguments: &Arguments) -> anyhow::Result<MatchPlan> {
         bots: arguments.bots,
         difficulty: arguments.difficulty,
         seed,
-        versus_ticks: arguments.versus_s * muse_biobot::TICKS_PER_SECOND,
+        versus_ticks: arguments.versus_seconds * muse_biobot::TICKS_PER_SECOND,
     })
 }
 

@@ -20,6 +20,7 @@ use muse_master::director::DirectorConfig;
 use muse_master::matching::MatchingConfig;
 use muse_master::{Master, MasterConfig, Retention};
 use muse_master_client::api::RelayPlace;
+use muse_program::logs::LogFormat;
 use muse_transport::ServerPublicKey;
 
 use crate::interrupt::Interrupt;
@@ -43,11 +44,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
     /// SQLite file, created if it does not exist, or a PostgreSQL database as postgres://USER@HOST/NAME. A password is
-    /// safer in the environment than on the command line.
+    /// safer in the environment (MUSE_MASTER_DATABASE) or in a file than on the command line.
     #[arg(
         long,
         value_name = "FILE OR URL",
-        env = "MUSE_DATABASE",
         hide_env_values = true,
         default_value = "muse.db"
     )]
@@ -56,8 +56,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     database_ca: Option<PathBuf>,
     /// NATS server over which masters with one database talk to each other, such as nats://127.0.0.1:4222, or tls://USER:PASSWORD@HOST:PORT. A
-    /// password is safer in the environment than on the command line.
-    #[arg(long, value_name = "URL", env = "MUSE_NATS", hide_env_values = true)]
+    /// password is safer in the environment (MUSE_MASTER_NATS) or in a file than on the command line.
+    #[arg(long, value_name = "URL", hide_env_values = true)]
     nats: Option<String>,
     /// Certificate authorities of the NATS server as a PEM file: the connection is then encrypted and the certificate checked.
     #[arg(long, value_name = "FILE")]
@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
     connections_max: usize,
     /// Most connections of one address that have not signed in; 0 for no limit, as is needed behind a proxy.
     #[arg(long, value_name = "N", default_value_t = 256)]
-    connections_per_address: usize,
+    connections_per_ip: usize,
     /// Requests per second of one address, on average; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 50)]
     requests_per_second: u32,
@@ -113,7 +113,7 @@ pub(crate) struct Arguments {
     queues: Option<PathBuf>,
     /// Seconds of waiting after which bots are offered; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 0)]
-    bots_after_s: u64,
+    bots_after_seconds: u64,
     /// The game's protocol id, for which connect tokens are issued.
     #[arg(long, value_name = "N", default_value_t = game::PROTOCOL)]
     protocol_id: u64,
@@ -147,7 +147,7 @@ pub(crate) struct Arguments {
     origins: Vec<String>,
     /// Seconds that running matches may take to finish after Ctrl-C or SIGTERM.
     #[arg(long, value_name = "S", default_value_t = 600)]
-    drain_s: u64,
+    drain_seconds: u64,
     /// Region in which there are game servers, by the name that players report round-trip times for; can be repeated.
     #[arg(long = "region", value_name = "NAME")]
     regions: Vec<String>,
@@ -168,12 +168,12 @@ enum Tool {
 }
 
 /// Serves until it is told to end.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<ExitCode> {
     if let Some(Tool::Simulate(arguments)) = &arguments.command {
         return simulate::run(arguments);
     }
     let interrupt = Interrupt::listen()?;
-    let config = config(arguments)?;
+    let config = config(arguments, logs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -184,14 +184,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let scheme = arguments.tls_cert.as_ref().map_or("http", |_| "https");
         println!("{scheme}://{}", master.address());
         interrupt.raised().await;
-        eprintln!("draining");
-        master.drain(Duration::from_secs(arguments.drain_s)).await;
+        logs.say("draining");
+        master
+            .drain(Duration::from_secs(arguments.drain_seconds))
+            .await;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
-    let bots_after = match arguments.bots_after_s {
+fn config(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<MasterConfig> {
+    let bots_after = match arguments.bots_after_seconds {
         0 => None,
         seconds => Some(muse_wire::Duration::from_secs(seconds)),
     };
@@ -207,7 +209,8 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
             let program = program.into_os_string().into_string();
             let program =
                 program.map_err(|_| anyhow::anyhow!("this program's path is not valid UTF-8"))?;
-            vec![program, "master-game".to_owned()]
+            let logs = format!("--log-format={}", logs.word());
+            vec![program, "master-game".to_owned(), logs]
         }
     };
     let origins: Vec<&str> = arguments.origins.iter().map(String::as_str).collect();
@@ -249,7 +252,7 @@ fn config(arguments: &Arguments) -> anyhow::Result<MasterConfig> {
         .other_masters(&others)
         .players_max(arguments.players_max)
         .connections_max(arguments.connections_max)
-        .connections_per_address(arguments.connections_per_address)
+        .connections_per_address(arguments.connections_per_ip)
         .requests_per_second(arguments.requests_per_second)
         .account_requests_per_second(arguments.account_requests_per_second)
         .passwords_per_minute(arguments.passwords_per_minute)

@@ -19,16 +19,16 @@ use crate::interrupt::Interrupt;
 /// The kind of relay, its address and its limits.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse relay [::]:7788 --open --metrics 127.0.0.1:9100
-         muse relay [::]:7788 --master-key KEY --web 7788 --web-transport-port 7789
-         muse relay --v1 0.0.0.0:7777
+    after_help = "Example: muse relay --listen [::]:7788 --open --metrics 127.0.0.1:9100
+         muse relay --listen [::]:7788 --master-key KEY --web 7788 --web-transport-port 7789
+         muse relay --v1 --listen 0.0.0.0:7777
 
 It prints one line when it is ready. Ctrl-C or SIGTERM drains it: no new clients are accepted, connected ones
 may go on for --drain-seconds, then everything in the queues is sent and the connections are closed."
 )]
 pub(crate) struct Arguments {
     /// Address to listen on, UDP, with --v1 also TCP; `[::]` takes IPv4 too, port 0 lets the system choose.
-    #[arg(value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT")]
     listen: String,
     /// Run the relay of protocol version 1 (docs/relay-v1.md), if it is built in (--features legacy).
     #[arg(long)]
@@ -94,6 +94,6 @@ fn bind_v1(listen: SocketAddr, arguments: &Arguments) -> anyhow::Result<Box<dyn 
 #[cfg(not(feature = "legacy"))]
 fn bind_v1(listen: SocketAddr, _: &Arguments) -> anyhow::Result<Box<dyn RelayServer>> {
     anyhow::bail!(
-        "`muse relay --v1` is not built in; run it with: cargo run --release -p muse-cli --features legacy -- relay --v1 {listen}"
+        "`muse relay --v1` is not built in; run it with: cargo run --release -p muse-cli --features legacy -- relay --v1 --listen {listen}"
     )
 }

@@ -19,6 +19,7 @@ use muse_master::{Master, MasterConfig};
 use muse_master_client::api::RelayPlace;
 use tokio::process::{Child, Command};
 
+use crate::Common;
 use crate::interrupt::Interrupt;
 
 /// The address, the players to serve, and what to store.
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
     players: u8,
     /// Seconds of waiting after which bots are offered; 0 for never.
     #[arg(long, value_name = "S", default_value_t = 15)]
-    bots_after_s: u64,
+    bots_after_seconds: u64,
     /// Level file to use instead of the game's own, for matches of its mode.
     #[arg(long, value_name = "FILE")]
     level: Option<PathBuf>,
@@ -66,8 +67,8 @@ pub(crate) struct Arguments {
     data: PathBuf,
 }
 
-/// Serves until it is told to end.
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+/// Serves until it is told to end. The programs that it starts have the same options as every command.
+pub(crate) fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let page = match arguments.no_page {
         true => None,
@@ -80,19 +81,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(arguments, page, &interrupt))
+    runtime.block_on(serve(arguments, common, page, &interrupt))
 }
 
 async fn serve(
     arguments: &Arguments,
+    common: &Common,
     page: Option<PathBuf>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find this program's file")?;
     let program = program.into_os_string().into_string();
     let program = program.map_err(|_| anyhow!("this program's path is not valid UTF-8"))?;
-    let relay = start_relay(&program, arguments).await?;
-    let config = master_config(&program, arguments, page)?.relays(vec![RelayPlace {
+    let words = common.words()?;
+    let relay = start_relay(&program, arguments, &words).await?;
+    let config = master_config(&program, arguments, &words, page)?.relays(vec![RelayPlace {
         region: "here".to_owned(),
         address: relay.address.clone(),
         key: None,
@@ -110,7 +113,7 @@ async fn serve(
     println!("matches  from port {}, UDP and TCP", arguments.first_port);
     println!("relay    {} UDP", relay.address);
     interrupt.raised().await;
-    eprintln!("ending");
+    common.log_format.say("ending");
     master.drain(DRAIN_MAX).await;
     drop(relay);
     Ok(ExitCode::SUCCESS)
@@ -119,9 +122,10 @@ async fn serve(
 fn master_config(
     program: &str,
     arguments: &Arguments,
+    words: &[String],
     page: Option<PathBuf>,
 ) -> anyhow::Result<MasterConfig> {
-    let bots_after = match arguments.bots_after_s {
+    let bots_after = match arguments.bots_after_seconds {
         0 => None,
         seconds => Some(muse_wire::Duration::from_secs(seconds)),
     };
@@ -138,6 +142,7 @@ fn master_config(
         game.push("--level");
         game.push(level.ok_or_else(|| anyhow!("the path of --level is not valid UTF-8"))?);
     }
+    game.extend(words.iter().map(String::as_str));
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
     let routes = routes::routes(page, directory.clone(), &arguments.host);
     Ok(MasterConfig::new(listen, arguments.data.join("master.db"))
@@ -157,16 +162,22 @@ struct Relay {
     _child: Child,
 }
 
-async fn start_relay(program: &str, arguments: &Arguments) -> anyhow::Result<Relay> {
+async fn start_relay(
+    program: &str,
+    arguments: &Arguments,
+    words: &[String],
+) -> anyhow::Result<Relay> {
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.relay_port);
     let mut child = Command::new(program)
         .args([
             "relay",
+            "--listen",
             &listen.to_string(),
             "--open",
             "--drain-seconds",
             "0",
         ])
+        .args(words)
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)

@@ -21,6 +21,11 @@ fn every_command_has_help_with_an_example() {
         "game --help",
         "bots --help",
         "master --help",
+        "completions --help",
+        "config --help",
+        "config check --help",
+        "config print --help",
+        "man --help",
     ] {
         shows_an_example(line);
     }
@@ -75,7 +80,11 @@ fn tools_that_are_not_built_in_say_how_to_get_them() {
 #[cfg(not(feature = "legacy"))]
 #[test]
 fn older_protocols_that_are_not_built_in_say_how_to_get_them() {
-    for line in ["rp serve --echo", "rp --help", "relay --v1 127.0.0.1:0"] {
+    for line in [
+        "rp serve --echo",
+        "rp --help",
+        "relay --v1 --listen 127.0.0.1:0",
+    ] {
         says_how_to_get_it(line, "legacy");
     }
 }
@@ -107,7 +116,7 @@ fn bad_input_is_answered_with_one_line_and_an_exit_code() {
 
 #[test]
 fn a_relay_that_others_reach_must_say_who_may_open_rooms() {
-    let output = muse("relay 0.0.0.0:0");
+    let output = muse("relay --listen 0.0.0.0:0");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(
@@ -115,9 +124,9 @@ fn a_relay_that_others_reach_must_say_who_may_open_rooms() {
         "{text}"
     );
     for line in [
-        "relay 0.0.0.0:0 --open --master-key 00",
-        "relay 127.0.0.1:0 --master-key 00",
-        "relay --v1 127.0.0.1:0 --open",
+        "relay --listen 0.0.0.0:0 --open --master-key 00",
+        "relay --listen 127.0.0.1:0 --master-key 00",
+        "relay --v1 --listen 127.0.0.1:0 --open",
     ] {
         assert!(!muse(line).status.success(), "{line}");
     }

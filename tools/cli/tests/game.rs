@@ -113,7 +113,7 @@ fn two_players_meet_talk_and_are_told_the_result() {
         "--no-web",
         "--mode",
         "versus",
-        "--versus-s",
+        "--versus-seconds",
         "3",
         "--figures",
         "--replay",
@@ -157,7 +157,7 @@ fn two_players_meet_talk_and_are_told_the_result() {
 
 #[test]
 fn two_teams_play_with_the_ball() {
-    let words = ["--no-web", "--mode", "ball", "--versus-s", "4"];
+    let words = ["--no-web", "--mode", "ball", "--versus-seconds", "4"];
     let game = Game::start(&words);
     let mut walkers = [Walker::new(&game, "Ada"), Walker::new(&game, "Grace")];
     turn_until(&mut walkers, |walkers| {
@@ -178,7 +178,7 @@ fn two_teams_play_with_the_ball() {
 fn a_recording_is_whole_once_a_player_hears_the_result() {
     let directory = tempfile::tempdir().expect("a directory");
     let replay = directory.path().join("match.muserply");
-    let mut words = vec!["--no-web", "--mode", "versus", "--versus-s", "2"];
+    let mut words = vec!["--no-web", "--mode", "versus", "--versus-seconds", "2"];
     words.extend(["--replay", replay.to_str().expect("text")]);
     let mut game = Game::start(&words);
     let mut walkers = [Walker::new(&game, "Ada"), Walker::new(&game, "Grace")];
@@ -199,7 +199,7 @@ fn a_recording_is_whole_once_a_player_hears_the_result() {
 
 #[test]
 fn players_may_move_themselves() {
-    let mut words = vec!["--no-web", "--mode", "versus", "--versus-s", "4"];
+    let mut words = vec!["--no-web", "--mode", "versus", "--versus-seconds", "4"];
     words.extend(["--movement", "validated"]);
     let game = Game::start(&words);
     let mut walkers = [Walker::new(&game, "Ada"), Walker::new(&game, "Grace")];

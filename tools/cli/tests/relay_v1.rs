@@ -19,7 +19,7 @@ struct Relay {
 impl Relay {
     fn start(flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_muse"))
-            .args(["relay", "--v1", "127.0.0.1:0"])
+            .args(["relay", "--v1", "--listen", "127.0.0.1:0"])
             .args(flags)
             .stdout(Stdio::piped())
             .spawn()
@@ -154,7 +154,7 @@ fn a_slow_reader_is_cut_off_and_the_others_go_on() {
     let relay = Relay::start(&[
         "--tcp-unsent",
         "100000",
-        "--tcp-bytes-rate",
+        "--tcp-bytes-per-second",
         "100000000",
         "--tcp-bytes-burst",
         "4000000",
@@ -286,16 +286,23 @@ fn bad_arguments_are_told_in_one_line() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), text)
     };
-    let (code, text) = run(&["relay", "--v1", "nowhere"]);
+    let (code, text) = run(&["relay", "--v1", "--listen", "nowhere"]);
     assert_eq!((code, text.lines().count()), (Some(1), 1), "{text}");
     assert!(
         text.contains("cannot look up nowhere; it must be HOST:PORT"),
         "{text}"
     );
-    let (code, _) = run(&["relay", "--v1", "127.0.0.1:0", "--clients", "256"]);
+    let (code, _) = run(&[
+        "relay",
+        "--v1",
+        "--listen",
+        "127.0.0.1:0",
+        "--clients-max",
+        "256",
+    ]);
     assert_eq!(code, Some(2));
     let taken = Relay::start(&[]);
-    let (code, text) = run(&["relay", "--v1", &taken.address.to_string()]);
+    let (code, text) = run(&["relay", "--v1", "--listen", &taken.address.to_string()]);
     assert_eq!((code, text.lines().count()), (Some(1), 1), "{text}");
 }
 

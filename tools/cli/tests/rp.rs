@@ -151,7 +151,7 @@ fn exchange(channel: &str) -> (Vec<usize>, Vec<usize>) {
     let server = Server::start();
     let forwarder = Forwarder::start(server.ports, 0.1);
     let line = format!(
-        "rp send --to 127.0.0.2:{} --channel {channel} --type 77 --count {COUNT} --size 16 --gap-ms 1 --linger-ms 1500",
+        "rp send --to 127.0.0.2:{} --channel {channel} --type 77 --count {COUNT} --size 16 --interval-ms 1 --linger-ms 1500",
         server.ports[0]
     );
     let words: Vec<&str> = line.split_whitespace().collect();

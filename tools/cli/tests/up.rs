@@ -86,7 +86,7 @@ fn bots_are_matched_play_and_everything_ends_together() {
     let port = FIRST_PORT.to_string();
     let mut words = vec!["up", "--port", "0", "--relay-port", "0"];
     words.extend(["--first-port", &port, "--data", &data, "--page", &page]);
-    words.extend(["--bots-after-s", "1"]);
+    words.extend(["--bots-after-seconds", "1"]);
     let mut up = Program::start(&words);
     let line = up.line();
     let url = line.strip_prefix("Biobot is at ").expect("where it is");

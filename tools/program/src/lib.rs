@@ -8,5 +8,7 @@ pub mod figures;
 pub mod http;
 pub mod interrupt;
 pub mod lateness;
+pub mod logs;
+pub mod options;
 pub mod parallel;
 pub mod relay;

@@ -79,7 +79,7 @@ pub struct Arguments {
     clients_max: u32,
     /// Seconds of silence after which a client is forgotten.
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    idle: u64,
+    idle_seconds: u64,
     /// Write all packets of both sides to this file, for Wireshark.
     #[arg(long, value_name = "FILE.pcapng")]
     capture: Option<PathBuf>,
@@ -204,7 +204,7 @@ impl Arguments {
             server: resolve(to)?,
             seed: self.seed,
             clients_max: self.clients_max as usize,
-            idle: Duration::from_secs(self.idle),
+            idle: Duration::from_secs(self.idle_seconds),
             shared: self.shared,
             tcp: self.tcp,
         })

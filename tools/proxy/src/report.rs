@@ -95,7 +95,7 @@ fn troubles(statistics: &Statistics) -> impl Iterator<Item = (u64, &'static str)
         ),
         (
             trouble.forgotten,
-            "of clients that were forgotten meanwhile (raise --idle)",
+            "of clients that were forgotten meanwhile (raise --idle-seconds)",
         ),
         (trouble.strangers, "from others than the server"),
         (trouble.socket_errors, "errors of sockets"),

@@ -71,7 +71,7 @@ fn the_server_tells_clients_apart_and_idle_ones_are_forgotten() {
     let server = socket();
     let mut proxy = Proxy::start(
         server.local_addr().expect("an address"),
-        &["--clients-max", "2", "--idle", "1"],
+        &["--clients-max", "2", "--idle-seconds", "1"],
     );
     let clients = [socket(), socket(), socket()];
     let mut seen = Vec::new();

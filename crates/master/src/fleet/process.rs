@@ -370,9 +370,9 @@ fn random_id() -> Result<ServerId, getrandom::Error> {
 
 /// Variables with secrets of the master, which a game server that was taken over must not find in its environment.
 const MASTERS_OWN: [&str; 5] = [
-    "MUSE_DATABASE",
+    "MUSE_MASTER_DATABASE",
     "MUSE_FLEET_KEY",
-    "MUSE_NATS",
+    "MUSE_MASTER_NATS",
     "MUSE_OPERATOR_PASSWORD",
     "MUSE_SECRET_KEY",
 ];

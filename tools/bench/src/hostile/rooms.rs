@@ -195,7 +195,7 @@ fn measure(
     rate: u64,
 ) -> anyhow::Result<Run> {
     let mut programs = Programs::new(surroundings);
-    let mut relay = programs.muse("the relay", 0, "relay 127.0.0.1:0 --open")?;
+    let mut relay = programs.muse("the relay", 0, "relay --listen 127.0.0.1:0 --open")?;
     let ready = relay.expect("ready", START_MAX)?;
     let at = ready.split_whitespace().next().context("no address")?;
     let mut attacker = attack

@@ -17,7 +17,7 @@ pub(super) struct Game {
 impl Game {
     pub(super) fn start(players: u32, mode: &str, level: Option<&str>) -> anyhow::Result<Self> {
         let line = format!(
-            "game --listen 127.0.0.1:0 --no-web --figures --danger-no-tokens --players {players} --mode {mode} --seed 7 --versus-s 3600"
+            "game --listen 127.0.0.1:0 --no-web --figures --danger-no-tokens --players {players} --mode {mode} --seed 7 --versus-seconds 3600"
         );
         let mut program = start(&line, level)?;
         let line = program.line()?;

@@ -159,8 +159,8 @@ fn start(programs: &mut Programs, kind: Kind) -> anyhow::Result<(Role, u16)> {
     let name = "the forwarder";
     let mut role = match kind {
         Kind::Relay => {
-            let limits = "--room-packets 100000000 --room-bytes 4000000000 --guest-packets 100000000 \
-                          --guest-bytes 4000000000 --egress-bytes 4000000000";
+            let limits = "--room-packets-per-second 100000000 --room-bytes-per-second 4000000000 --guest-packets-per-second 100000000 \
+                          --guest-bytes-per-second 4000000000 --egress-bytes-per-second 4000000000";
             programs.muse(name, 0, &format!("bench-relay v2 relay {limits}"))?
         }
         // It idles while the players speak directly, and holds the namespace.

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// Client certificate for the allocator, as a PEM file.
     #[arg(long, value_name = "FILE", requires = "agones_key")]
     agones_cert: Option<PathBuf>,
-    /// The certificate's key as a PEM file.
+    /// Key of the client certificate, as a PEM file.
     #[arg(long, value_name = "FILE", requires = "agones_cert")]
     agones_key: Option<PathBuf>,
     /// Certificate authority of the allocator's own certificate, as a PEM file.

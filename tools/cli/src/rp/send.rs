@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 /// The server, and the messages.
 #[derive(Args)]
 #[command(
-    after_help = "Example: muse rp send --to 127.0.0.1:7777 --channel reliable --type 300 --count 100 --size 64 --gap-ms 10
+    after_help = "Example: muse rp send --to 127.0.0.1:7777 --channel reliable --type 300 --count 100 --size 64 --interval-ms 10
 
 A payload begins with the message's number from 0, in four bytes, little-endian, as far as the size allows; the following bytes count up from
 the number's low byte. It ends when everything is acknowledged and nothing has come back for a while.
@@ -37,11 +37,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u32,
     /// Bytes of payload of each.
-    #[arg(long, value_name = "S", default_value_t = 4, value_parser = value_parser!(u16).range(0..=PAYLOAD_MAX as i64))]
+    #[arg(long, value_name = "BYTES", default_value_t = 4, value_parser = value_parser!(u16).range(0..=PAYLOAD_MAX as i64))]
     size: u16,
     /// Time between messages in milliseconds; 0 for as fast as the window allows.
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u64).range(0..=3_600_000))]
-    gap_ms: u64,
+    interval_ms: u64,
     /// Time without an answer after which it ends, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = value_parser!(u64).range(0..=3_600_000))]
     linger_ms: u64,
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     ping_answer_ms: u64,
     /// Time after which a server that does not answer pings is given up, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1_000..=3_600_000))]
-    time_out_ms: u64,
+    timeout_ms: u64,
     /// Time-out of each of five attempts to connect, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
     connect_ms: u64,
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let connect = Duration::from_millis(arguments.connect_ms);
     let options = HostOptions::default()
         .connect_timeout(connect, CONNECT_TRIES)
-        .time_out(Duration::from_millis(arguments.time_out_ms))
+        .time_out(Duration::from_millis(arguments.timeout_ms))
         .ping_answer_delay(Duration::from_millis(arguments.ping_answer_ms));
     let mut driver = HostDriver::bind(any, [0, 0], options)?;
     let now = driver.now();
@@ -165,7 +165,7 @@ impl Session {
                 Err(SendError::QueueFull(_)) => return Ok(()),
                 Err(error) => bail!(error),
             }
-            self.next_at = Some(due + Duration::from_millis(arguments.gap_ms));
+            self.next_at = Some(due + Duration::from_millis(arguments.interval_ms));
         }
         Ok(())
     }

@@ -40,16 +40,16 @@ pub(super) struct Arguments {
     listen: IpAddr,
     /// Most clients at once.
     #[arg(long, value_name = "N", default_value_t = 64)]
-    connections: usize,
+    clients_max: usize,
     /// Time between pings, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
-    ping_ms: u64,
+    interval_ms: u64,
     /// Time before a ping is answered, in milliseconds. The original needs some; with 0 at both ends the round trip is that of the path.
     #[arg(long, value_name = "MS", default_value_t = 25, value_parser = value_parser!(u64).range(0..=3_600_000))]
     ping_answer_ms: u64,
     /// Time after which a client that does not answer pings is disconnected, and before which none is, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
-    time_out_ms: u64,
+    timeout_ms: u64,
 }
 
 /// Serves until Ctrl-C.
@@ -58,10 +58,10 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let options = HostOptions::default()
         .window(arguments.window)
         .percent(arguments.percent)
-        .connections_max(arguments.connections)
-        .ping_interval(Duration::from_millis(arguments.ping_ms))
+        .connections_max(arguments.clients_max)
+        .ping_interval(Duration::from_millis(arguments.interval_ms))
         .ping_answer_delay(Duration::from_millis(arguments.ping_answer_ms))
-        .time_out(Duration::from_millis(arguments.time_out_ms));
+        .time_out(Duration::from_millis(arguments.timeout_ms));
     let ports = [arguments.reliable_port, arguments.partial_port];
     let mut driver = HostDriver::bind(arguments.listen, ports, options)?;
     driver.host().listen(true);

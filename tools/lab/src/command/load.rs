@@ -135,7 +135,7 @@ impl Arguments {
     fn up(&self, bots: u32, matches: u32, folder: &Path) -> anyhow::Result<Program> {
         // What is looked for is what the machine carries, not what the service lets in.
         let line = format!(
-            "up --no-page --port 0 --relay-port 0 --bots-after-s 0 --players-max {} --matches-max {} --first-port {} --players {}",
+            "up --no-page --port 0 --relay-port 0 --bots-after-seconds 0 --players-max {} --matches-max {} --first-port {} --players {}",
             bots + 2,
             matches + 2,
             self.first_port,

@@ -20,13 +20,13 @@ use super::metrics::{Histogram, metrics};
 pub struct LimitArguments {
     /// Most clients at a time; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = CLIENTS_MAX as u64, value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX as u64))]
-    clients: u64,
+    clients_max: u64,
     /// Most clients at a time from one IP address.
     #[arg(long, value_name = "N", default_value_t = CLIENTS_MAX as u64, value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX as u64))]
     clients_per_ip: u64,
     /// UDP packets per second from one client; packets beyond that are dropped.
     #[arg(long, value_name = "N", default_value_t = 500)]
-    udp_rate: u32,
+    udp_packets_per_second: u32,
     /// Largest burst of UDP packets from one client.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     udp_burst: u32,
@@ -35,13 +35,13 @@ pub struct LimitArguments {
     udp_held: usize,
     /// TCP packets per second from one client; beyond that its connection is not read.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
-    tcp_rate: u32,
+    tcp_packets_per_second: u32,
     /// Largest burst of TCP packets from one client.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_burst: u32,
     /// TCP bytes per second from one client; beyond that its connection is not read.
     #[arg(long, value_name = "BYTES", default_value_t = 2 << 20, value_parser = clap::value_parser!(u32).range(1..))]
-    tcp_bytes_rate: u32,
+    tcp_bytes_per_second: u32,
     /// Largest burst of TCP bytes from one client.
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 10, value_parser = clap::value_parser!(u32).range(1..))]
     tcp_bytes_burst: u32,
@@ -68,12 +68,12 @@ pub struct LimitArguments {
 impl LimitArguments {
     fn limits(&self) -> Limits {
         Limits::default()
-            .clients(usize::try_from(self.clients).unwrap_or(CLIENTS_MAX))
+            .clients(usize::try_from(self.clients_max).unwrap_or(CLIENTS_MAX))
             .clients_per_ip(usize::try_from(self.clients_per_ip).unwrap_or(CLIENTS_MAX))
-            .datagrams_per_second(self.udp_rate, self.udp_burst)
+            .datagrams_per_second(self.udp_packets_per_second, self.udp_burst)
             .held_datagram_bytes(self.udp_held)
-            .packets_per_second(self.tcp_rate, self.tcp_burst)
-            .bytes_per_second(self.tcp_bytes_rate, self.tcp_bytes_burst)
+            .packets_per_second(self.tcp_packets_per_second, self.tcp_burst)
+            .bytes_per_second(self.tcp_bytes_per_second, self.tcp_bytes_burst)
             .held_stream_bytes(self.tcp_held)
             .unsent_bytes(self.tcp_unsent)
             .stall(Duration::from_secs(self.stall_seconds))

@@ -70,7 +70,7 @@ impl HostArguments {
 pub struct LimitArguments {
     /// Most rooms at a time; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
-    rooms: u32,
+    rooms_max: u32,
     /// Most rooms at a time from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     rooms_per_ip: u32,
@@ -79,7 +79,7 @@ pub struct LimitArguments {
     rooms_per_prefix: u32,
     /// Most guests at a time, in all rooms.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
-    guests: u32,
+    guests_max: u32,
     /// Most guests at a time in one room.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     guests_per_room: u32,
@@ -94,25 +94,25 @@ pub struct LimitArguments {
     all_guests_per_prefix: u32,
     /// Packets per second between a guest and its host, in both directions; packets beyond that are dropped.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
-    guest_packets: u32,
+    guest_packets_per_second: u32,
     /// Bytes per second between a guest and its host, in both directions; packets beyond that are dropped.
     #[arg(long, value_name = "BYTES", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
-    guest_bytes: u32,
+    guest_bytes_per_second: u32,
     /// Packets per second that a room may send, in all directions; packets beyond that are dropped. Active guests have equal shares.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
-    room_packets: u32,
+    room_packets_per_second: u32,
     /// Bytes per second that a room may send, in all directions; packets beyond that are dropped. Active guests have equal shares.
     #[arg(long, value_name = "BYTES", default_value_t = 4_000_000, value_parser = clap::value_parser!(u32).range(1..))]
-    room_bytes: u32,
+    room_bytes_per_second: u32,
     /// Bytes per second that all rooms may send together; packets beyond that are dropped. Active rooms have equal shares.
     #[arg(long, value_name = "BYTES", default_value_t = 100_000_000, value_parser = clap::value_parser!(u32).range(1..))]
-    egress_bytes: u32,
+    egress_bytes_per_second: u32,
     /// Largest burst, in milliseconds of these rates.
     #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     room_burst_ms: u32,
     /// Requests per second to open or join a room from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
-    requests: u32,
+    requests_per_second: u32,
     /// Seconds of silence after which a room or a guest is forgotten.
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(15..=86_400))]
     idle_seconds: u64,
@@ -121,21 +121,21 @@ pub struct LimitArguments {
 impl LimitArguments {
     fn limits(&self) -> Limits {
         Limits::default()
-            .rooms(self.rooms as usize)
+            .rooms(self.rooms_max as usize)
             .rooms_per_ip(self.rooms_per_ip)
             .rooms_per_prefix(self.rooms_per_prefix)
-            .guests(self.guests as usize)
+            .guests(self.guests_max as usize)
             .guests_per_room(self.guests_per_room as usize)
             .guests_per_ip(self.guests_per_ip as usize)
             .guests_per_prefix(self.guests_per_prefix as usize)
             .all_guests_per_prefix(self.all_guests_per_prefix)
-            .guest_packets_per_second(self.guest_packets)
-            .guest_bytes_per_second(self.guest_bytes)
-            .packets_per_second(self.room_packets)
-            .bytes_per_second(self.room_bytes)
-            .egress_bytes_per_second(self.egress_bytes)
+            .guest_packets_per_second(self.guest_packets_per_second)
+            .guest_bytes_per_second(self.guest_bytes_per_second)
+            .packets_per_second(self.room_packets_per_second)
+            .bytes_per_second(self.room_bytes_per_second)
+            .egress_bytes_per_second(self.egress_bytes_per_second)
             .burst_ms(self.room_burst_ms)
-            .requests_per_second(self.requests)
+            .requests_per_second(self.requests_per_second)
             .idle(Duration::from_secs(self.idle_seconds))
     }
 }
@@ -153,16 +153,16 @@ pub struct WebArguments {
     web_transport_port: u16,
     /// PEM file of a certificate chain, for pages served over HTTPS; needs --web-key.
     #[arg(long, value_name = "FILE", requires = "web", requires = "web_key")]
-    web_certificate: Option<PathBuf>,
+    web_cert: Option<PathBuf>,
     /// PEM file of the certificate's private key.
-    #[arg(long, value_name = "FILE", requires = "web_certificate")]
+    #[arg(long, value_name = "FILE", requires = "web_cert")]
     web_key: Option<PathBuf>,
     /// Accept only pages of this origin, as in `https://game.example`; can be repeated.
     #[arg(long, value_name = "ORIGIN", requires = "web")]
     web_origin: Vec<String>,
     /// Most browsers at a time; further ones are refused.
     #[arg(long, value_name = "N", requires = "web", default_value_t = 1_024)]
-    web_sessions: usize,
+    web_sessions_max: usize,
     /// Most browsers at a time from one IP address (IPv6: /64).
     #[arg(long, value_name = "N", requires = "web", default_value_t = 64)]
     web_sessions_per_ip: usize,
@@ -181,10 +181,10 @@ impl WebArguments {
         let mut options = WebOptions::new(relay)
             .for_relay()
             .transport_port(self.web_transport_port)
-            .sessions_max(self.web_sessions)
+            .sessions_max(self.web_sessions_max)
             .sessions_per_address(self.web_sessions_per_ip)
             .sessions_per_prefix(self.web_sessions_per_prefix);
-        if let (Some(chain), Some(key)) = (&self.web_certificate, &self.web_key) {
+        if let (Some(chain), Some(key)) = (&self.web_cert, &self.web_key) {
             options = options.certificate(chain, key);
         }
         for origin in &self.web_origin {
