@@ -193,7 +193,7 @@ fn line(output: &mut BufReader<ChildStdout>) -> String {
 
 #[test]
 fn a_short_code_is_all_that_a_friend_needs() {
-    let mut relay = muse(&["relay", "127.0.0.1:0"]);
+    let mut relay = muse(&["relay", "--listen", "127.0.0.1:0"]);
     let mut output = BufReader::new(relay.stdout.take().expect("piped"));
     let ready = line(&mut output);
     let at = ready.split(' ').nth(1).expect("ready ADDRESS");
