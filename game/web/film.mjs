@@ -97,12 +97,14 @@ async function sample() {
   }
 }
 
-/** By slot: what falls counts most, then shots and hits, then movement, doors and how many are near and seen. */
+/** By slot: what falls counts most, and a goal; then touches of the ball, shots and hits, then movement, doors and how many are near and seen. */
 function actionIn(moment, before, Stance, solids) {
   const action = new Map();
   const awake = moment.enemies.filter(({ stance }) => stance !== Stance.Dead && stance !== Stance.Idle);
   const moving = moment.devices.filter(({ index, progress }) => before?.devices.some((old) => old.index === index && old.progress !== progress));
   const died = (list, old, dead) => list.filter((one) => dead(one) && old?.some((other) => other.entity === one.entity && !dead(other)));
+  const [ball] = moment.balls;
+  const scored = ball !== undefined && ball.restartTicks > 0 && before?.balls[0]?.restartTicks === 0;
   const fell = [...died(moment.enemies, before?.enemies, ({ stance }) => stance === Stance.Dead), ...died(moment.robots, before?.robots, ({ alive }) => !alive)];
   for (const robot of moment.robots) {
     if (!robot.alive) continue;
@@ -111,8 +113,10 @@ function actionIn(moment, before, Stance, solids) {
     const fired = old === undefined || old.shots === robot.shots ? 0 : 3;
     const hurt = old !== undefined && old.health > robot.health ? 2 : 0;
     const runs = Math.hypot(...robot.velocity) > 2 ? 1 : 0;
+    const ballMetres = ball === undefined ? Number.POSITIVE_INFINITY : distanceSeen(robot.position, ball.position, solids);
+    const plays = (ballMetres < 2.5 ? 4 : 0) + (ballMetres < 6 ? 2 : 0) + (scored && ball.touched === robot.slot ? 30 : 0);
     const others = moment.robots.filter(({ alive, entity }) => alive && entity !== robot.entity);
-    action.set(robot.slot, fired + hurt + runs + 8 * near(fell, 14) + Math.min(1, near(moving, 9)) + Math.min(4, near([...awake, ...others], 12)));
+    action.set(robot.slot, fired + hurt + runs + plays + 8 * near(fell, 14) + Math.min(1, near(moving, 9)) + Math.min(4, near([...awake, ...others], 12)));
   }
   return action;
 }

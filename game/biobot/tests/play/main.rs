@@ -2,6 +2,7 @@
 
 mod attempts;
 mod ball;
+mod claims;
 mod devices;
 mod escape;
 mod hostile;

@@ -83,7 +83,7 @@ fn shots_hit_what_was_seen() {
         let conduct = &table.stage.report().players[0].conduct;
         let forged = conduct.count(muse_biobot::cheats::Offence::ClaimForged);
         assert!(
-            forged <= shots / 10,
+            forged * 1_000 <= shots,
             "{forged} honest claims were not believed"
         );
     }

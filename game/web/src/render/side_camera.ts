@@ -83,8 +83,10 @@ export class SideCamera {
   }
 }
 
-/** The nearest opponent that the robot can see, preferably one that it looks at. */
+/** The ball, where there is one; else the nearest opponent that the robot can see, preferably one that it looks at. */
 function opponentOf(own: RobotView, moment: Moment, from: Vector3, cast: Cast): Vector3 | undefined {
+  const [ball] = moment.balls;
+  if (ball !== undefined) return new Vector3(...ball.position);
   const alive = (enemy: EnemyView): boolean => enemy.stance !== Stance.Dead;
   const others = moment.round.mode !== Mode.Cooperative ? moment.robots.filter((robot) => robot.alive && robot.entity !== own.entity) : [];
   lookDirection(own.yaw, own.pitch, ahead);
