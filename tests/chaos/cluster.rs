@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use crate::database::{DATABASE, Pair};
 use crate::history::{Event, Recorder};
 use crate::nats::Nats;
 use crate::plan::{Fault, Link, MASTERS, Planned, Way};
-use crate::program::{SECRET_KEY, free_port, free_ports};
+use crate::program::{SECRET_KEY, free_ports};
 use crate::proxy::Proxy;
 
 /// The whole.
@@ -70,7 +71,12 @@ impl Cluster {
         let runtime = runtime.expect("a runtime");
         let database = Pair::start(&runtime);
         let bus = Nats::start();
-        let ports: Vec<u16> = (0..MASTERS).map(|_| free_port()).collect();
+        // Held until the proxies have theirs, or one of them might get a master's.
+        let held: Vec<TcpListener> = (0..MASTERS)
+            .map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"))
+            .collect();
+        let port = |listener: &TcpListener| listener.local_addr().expect("bound").port();
+        let ports: Vec<u16> = held.iter().map(port).collect();
         let each = |target: u16| -> Vec<Proxy> {
             let proxies = ports.iter().map(|_| Proxy::start(&runtime, target));
             proxies.collect()
@@ -86,6 +92,7 @@ impl Cluster {
             players: (0..players).map(|_| to_masters()).collect(),
             calls: to_masters(),
         };
+        drop(held);
         let masters = (0..MASTERS).map(|number| MasterProcess {
             child: None,
             command: MasterCommand {
