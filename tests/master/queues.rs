@@ -54,7 +54,7 @@ fn a_simulation_shows_what_rules_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("queues.toml");
     let rules =
-        "[plain]\nanything_after_s = 0\n[ranked]\nrating_start = 20\nlatency_start_ms = 30\n";
+        "[plain]\nanything_after_seconds = 0\n[ranked]\nrating_start = 20\nlatency_start_ms = 30\n";
     std::fs::write(&file, rules).expect("a file");
     let simulate = |more: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_muse"))

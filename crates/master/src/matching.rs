@@ -72,9 +72,9 @@ pub struct MatchingConfig {
     players: u8,
     size: Option<u8>,
     rating_start: f64,
-    rating_per_s: f64,
+    rating_per_second: f64,
     latency_start_ms: f64,
-    latency_per_s: f64,
+    latency_ms_per_second: f64,
     latency_max_ms: Option<u16>,
     anything_after: Duration,
     grace: Duration,
@@ -88,9 +88,9 @@ impl Default for MatchingConfig {
             players: 2,
             size: None,
             rating_start: 100.0,
-            rating_per_s: 20.0,
+            rating_per_second: 20.0,
             latency_start_ms: 80.0,
-            latency_per_s: 5.0,
+            latency_ms_per_second: 5.0,
             latency_max_ms: None,
             anything_after: Duration::from_secs(60),
             grace: Duration::from_secs(30),
@@ -104,13 +104,13 @@ impl MatchingConfig {
     /// Difference of ratings that is accepted at first, 100 by default, and how much more with every second, 20 by default. Narrower
     /// makes fairer matches and longer waits.
     pub fn rating(mut self, start: f64, per_s: f64) -> Self {
-        (self.rating_start, self.rating_per_s) = (start, per_s);
+        (self.rating_start, self.rating_per_second) = (start, per_s);
         self
     }
 
     /// Round trip to a region that is accepted at first, 80 ms by default, and how much more with every second, 5 ms by default.
     pub fn latency_ms(mut self, start: f64, per_s: f64) -> Self {
-        (self.latency_start_ms, self.latency_per_s) = (start, per_s);
+        (self.latency_start_ms, self.latency_ms_per_second) = (start, per_s);
         self
     }
 
@@ -324,8 +324,8 @@ impl Queue {
         }
         let seconds = waited.as_secs_f64();
         Some((
-            self.config.rating_start + self.config.rating_per_s * seconds,
-            self.config.latency_start_ms + self.config.latency_per_s * seconds,
+            self.config.rating_start + self.config.rating_per_second * seconds,
+            self.config.latency_start_ms + self.config.latency_ms_per_second * seconds,
         ))
     }
 

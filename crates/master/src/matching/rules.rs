@@ -17,13 +17,13 @@ use super::MatchingConfig;
 ///     [ranked]
 ///     players = 2
 ///     rating_start = 50
-///     rating_per_s = 10
+///     rating_per_second = 10
 ///     latency_max_ms = 120
 ///
 ///     [casual]
 ///     players = 8
-///     anything_after_s = 5
-///     bots_after_s = 20
+///     anything_after_seconds = 5
+///     bots_after_seconds = 20
 /// ")?;
 /// assert_eq!(rules.names().collect::<Vec<_>>(), ["casual", "ranked"]);
 /// # Ok::<(), muse_master::matching::RulesError>(())
@@ -66,12 +66,12 @@ pub enum RulesError {
 struct Rules {
     players: Option<u8>,
     rating_start: Option<f64>,
-    rating_per_s: Option<f64>,
+    rating_per_second: Option<f64>,
     latency_start_ms: Option<f64>,
-    latency_per_s: Option<f64>,
+    latency_ms_per_second: Option<f64>,
     latency_max_ms: Option<u16>,
-    anything_after_s: Option<f64>,
-    bots_after_s: Option<f64>,
+    anything_after_seconds: Option<f64>,
+    bots_after_seconds: Option<f64>,
 }
 
 impl QueueRules {
@@ -105,15 +105,18 @@ impl QueueRules {
         let mut config = general.clone();
         config.size = rules.players;
         set(&mut config.rating_start, rules.rating_start);
-        set(&mut config.rating_per_s, rules.rating_per_s);
+        set(&mut config.rating_per_second, rules.rating_per_second);
         set(&mut config.latency_start_ms, rules.latency_start_ms);
-        set(&mut config.latency_per_s, rules.latency_per_s);
+        set(
+            &mut config.latency_ms_per_second,
+            rules.latency_ms_per_second,
+        );
         set(
             &mut config.anything_after,
-            rules.anything_after_s.map(seconds),
+            rules.anything_after_seconds.map(seconds),
         );
         config.latency_max_ms = rules.latency_max_ms.or(config.latency_max_ms);
-        if let Some(after) = rules.bots_after_s {
+        if let Some(after) = rules.bots_after_seconds {
             config.bots_after = (after > 0.0).then(|| seconds(after));
         }
         Some(config)
@@ -127,12 +130,27 @@ impl Rules {
         let ranges = [
             ("players", players, 1, PLAYERS_MAX),
             ("rating_start", self.rating_start, 0, RATING_MAX),
-            ("rating_per_s", self.rating_per_s, 0, RATING_MAX),
+            ("rating_per_second", self.rating_per_second, 0, RATING_MAX),
             ("latency_start_ms", self.latency_start_ms, 0, LATENCY_MS_MAX),
-            ("latency_per_s", self.latency_per_s, 0, LATENCY_MS_MAX),
+            (
+                "latency_ms_per_second",
+                self.latency_ms_per_second,
+                0,
+                LATENCY_MS_MAX,
+            ),
             ("latency_max_ms", latency_max_ms, 1, LATENCY_MS_MAX),
-            ("anything_after_s", self.anything_after_s, 0, SECONDS_MAX),
-            ("bots_after_s", self.bots_after_s, 0, SECONDS_MAX),
+            (
+                "anything_after_seconds",
+                self.anything_after_seconds,
+                0,
+                SECONDS_MAX,
+            ),
+            (
+                "bots_after_seconds",
+                self.bots_after_seconds,
+                0,
+                SECONDS_MAX,
+            ),
         ];
         for (option, value, least, most) in ranges {
             let range = f64::from(least)..=f64::from(most);
@@ -178,10 +196,10 @@ mod tests {
         let general = MatchingConfig::default().bots_after(Some(Duration::from_secs(9)));
         let ranked = rules.config("ranked", &general).expect("it has rules");
         assert_eq!((ranked.size, ranked.rating_start), (Some(4), 30.0));
-        assert_eq!(ranked.rating_per_s, general.rating_per_s);
+        assert_eq!(ranked.rating_per_second, general.rating_per_second);
         assert_eq!(ranked.bots_after, general.bots_after);
         assert!(rules.config("casual", &general).is_none());
-        let never = QueueRules::parse("[ranked]\nbots_after_s = 0").expect("rules");
+        let never = QueueRules::parse("[ranked]\nbots_after_seconds = 0").expect("rules");
         let never = never.config("ranked", &general).expect("it has rules");
         assert_eq!(never.bots_after, None);
     }
@@ -199,8 +217,8 @@ mod tests {
         assert_eq!(range.to_string(), text);
         for wrong in [
             "[ranked]\nrating_start = nan",
-            "[ranked]\nrating_per_s = -1",
-            "[ranked]\nanything_after_s = inf",
+            "[ranked]\nrating_per_second = -1",
+            "[ranked]\nanything_after_seconds = inf",
             "[\"\"]",
             "ranked = 4",
         ] {
