@@ -397,16 +397,17 @@ fn balls_apart(a: &Ball, b: &Ball) -> f32 {
     a.middle().distance(b.middle())
 }
 
-/// After a kick-off everybody runs another way than they were predicted to: they are seen to go where they are, and do not appear there.
-fn interpolation_of_robots(client: &Client<Rules>) -> InterpolationConfig {
+/// Returns how other robots are shown. After a kick-off everybody runs another way than they were predicted to: they are seen to go where they are, and do not
+/// appear there.
+pub fn interpolation_of_robots(client: &Client<Rules>) -> InterpolationConfig {
     let smoothing = SmoothingConfig::default()
         .time(Duration::from_millis(60))
         .snap_above(ROBOT_SNAP_ABOVE);
     client.interpolation().smoothing(smoothing)
 }
 
-/// A ball that somebody else kicked is soon metres from where it was predicted. It is seen to fly there, however far it is.
-fn interpolation_of_balls(client: &Client<Rules>) -> InterpolationConfig {
+/// Returns how balls are shown. One that somebody else kicked is soon metres from where it was predicted: it is seen to fly there, however far it is.
+pub fn interpolation_of_balls(client: &Client<Rules>) -> InterpolationConfig {
     let smoothing = SmoothingConfig::default().snap_above(BALL_SNAP_ABOVE);
     client.interpolation().smoothing(smoothing)
 }

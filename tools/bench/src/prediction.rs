@@ -127,5 +127,6 @@ fn bars(figures: &Figures) -> Vec<Bar> {
     ]
 }
 
-/// Centimetres that a ball that was corrected moves in a frame beside its own motion: 10 m/s at 60 frames a second, and a bit for its grid.
-const SMOOTHING_CM_MAX: f64 = 17.0;
+/// Centimetres that a ball that was corrected moves in a frame beside its own motion: 10 m/s at 60 frames a second, one more while it goes over from
+/// interpolated, and a bit for its grid.
+const SMOOTHING_CM_MAX: f64 = 18.7;

@@ -237,10 +237,11 @@ impl Bots {
         if self.truth.others_near(slot, ticks.clone(), NEAR_METRES) {
             return;
         }
-        let tells =
-            |answer: &&Answer| answer.tick.0 >= *ticks.start() && answer.before.0 < *ticks.end();
+        let tells = |answer: &&Answer| {
+            answer.tick.0 >= *ticks.start() && answer.ball_before.0 < *ticks.end()
+        };
         let told: Vec<_> = answers.iter().filter(tells).collect();
-        let changes = told.iter().filter_map(|answer| answer.ball);
+        let changes = told.iter().filter_map(|answer| answer.ball.as_ref());
         let Some(worst) = changes.map(|change| change.metres).reduce(f32::max) else {
             return;
         };
@@ -259,15 +260,21 @@ impl Bots {
     }
 
     fn judge_others(&self, slot: u8, answer: &Answer, figures: &mut OthersTouches) {
-        let unknown = answer.before.0 + 1..=answer.newest.0;
-        let Some(change) = answer.ball.filter(|change| change.metres > 0.0) else {
+        let unknown = answer.ball_before.0 + 1..=answer.newest.0;
+        let change = answer.ball.as_ref();
+        let Some(change) = change.filter(|change| change.metres > 0.0) else {
             return;
         };
         if !self.truth.others_touch(slot, unknown) {
             return;
         }
-        let seconds = (answer.newest - answer.before) as f32 * muse_biobot::TICK_SECONDS;
-        let excess = change.metres - (change.speed * seconds + CORRECTED_METRES);
+        let seconds = (answer.newest - answer.ball_before) as f32 * muse_biobot::TICK_SECONDS;
+        // Of the ticks until the snapshot's the player never hears: there it is what the server says.
+        let until = change.until.iter();
+        let unheard = until.filter(|(tick, _)| *tick > answer.ball_before);
+        let speeds = unheard.filter_map(|(tick, ball)| self.truth.speed_change(*tick, ball));
+        let speed = speeds.fold(change.speed, f32::max);
+        let excess = change.metres - (speed * seconds + CORRECTED_METRES);
         figures.corrections += 1;
         figures.beyond += u64::from(excess > 0.0);
         figures.worst_m = figures.worst_m.max(f64::from(change.metres));
@@ -276,7 +283,7 @@ impl Bots {
     }
 
     fn judge_own(&self, slot: u8, answer: &Answer, figures: &mut OwnRobot) {
-        let told = answer.before.0 + 1..=answer.tick.0;
+        let told = answer.own_before.0 + 1..=answer.tick.0;
         let Some(metres) = answer.own else {
             return;
         };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use muse_biobot::player::{interpolation_of_balls, interpolation_of_robots};
 use muse_biobot::{Ball, KindIds, Player, Robot};
-use muse_netcode::interpolation::InterpolationConfig;
 use muse_netcode::{EntityId, PacketError, Tick};
 use muse_wire::{Duration, Instant};
 
@@ -15,8 +15,10 @@ pub(super) struct Seat {
     kinds: KindIds,
     ball: Option<(EntityId, Sight<Ball>)>,
     robots: BTreeMap<EntityId, Sight<Robot>>,
-    /// The tick of the last snapshot.
+    /// The ticks of the last snapshot, and of the last that told of the ball and of the own robot.
     heard: Option<Tick>,
+    ball_heard: Option<Tick>,
+    own_heard: Option<Tick>,
     pub(super) answers: Vec<Answer>,
     pub(super) steps: Steps,
 }
@@ -24,10 +26,12 @@ pub(super) struct Seat {
 /// A snapshot, and what it changed of the newest states that were predicted.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// The ticks of the snapshot before, of this one, and the newest that was predicted.
-    pub(super) before: Tick,
+    /// The ticks of this snapshot, and the newest that was predicted.
     pub(super) tick: Tick,
     pub(super) newest: Tick,
+    /// The ticks of the last snapshots before that told of the ball, and of the own robot: where bytes are short, not each does.
+    pub(super) ball_before: Tick,
+    pub(super) own_before: Tick,
     /// The ball; `None` when it was not predicted, or was put back.
     pub(super) ball: Option<BallChange>,
     /// The own robot, if it was beside the ball and did not touch it in any of these ticks, as far as the player predicted before and after: metres.
@@ -35,12 +39,14 @@ pub(super) struct Answer {
 }
 
 /// The difference that an answer made to the ball.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BallChange {
     /// Metres by which the newest place changed.
     pub(super) metres: f32,
-    /// Metres a second by which the velocity changed at most, in any of the ticks predicted.
+    /// Metres a second by which the velocity changed at most, in any of the ticks from this snapshot's on.
     pub(super) speed: f32,
+    /// The ball as it had been predicted for ticks up to this snapshot's, the newest first.
+    pub(super) until: Vec<(Tick, Ball)>,
 }
 
 impl Seat {
@@ -50,6 +56,8 @@ impl Seat {
             ball: None,
             robots: BTreeMap::new(),
             heard: None,
+            ball_heard: None,
+            own_heard: None,
             answers: Vec::new(),
             steps: Steps::default(),
         }
@@ -67,15 +75,11 @@ impl Seat {
         let tick = player.client().receiver().tick();
         let after = Prediction::of(self.kinds, player, self.ball_entity());
         let newer = self.heard < tick;
-        if let (Some(heard), Some(tick), Some(before), Some(after), true) =
-            (self.heard, tick, before, after, newer)
-        {
-            self.compare(now, (heard, tick), &before, &after);
+        if let (Some(tick), Some(before), Some(after), true) = (tick, before, after, newer) {
+            self.compare(now, tick, &before, &after);
         }
-        if newer {
-            self.heard = tick;
-            self.take_states(player);
-        }
+        self.heard = tick;
+        self.take_states(player);
         Ok(())
     }
 
@@ -103,13 +107,7 @@ impl Seat {
         self.ball.as_ref().map(|(entity, _)| *entity)
     }
 
-    fn compare(
-        &mut self,
-        now: Instant,
-        (heard, tick): (Tick, Tick),
-        before: &Prediction,
-        after: &Prediction,
-    ) {
+    fn compare(&mut self, now: Instant, tick: Tick, before: &Prediction, after: &Prediction) {
         if before.newest != after.newest {
             return;
         }
@@ -121,19 +119,22 @@ impl Seat {
                 sight.corrected(now);
             }
         }
-        let ball = ball_change(before, after);
+        let ball = ball_change(tick, before, after);
         if let Some((_, sight)) = &mut self.ball
-            && ball.is_some_and(|change| change.metres > SEEN_MIN)
+            && ball.as_ref().is_some_and(|change| change.metres > SEEN_MIN)
         {
             sight.corrected(now);
         }
-        self.answers.push(Answer {
-            before: heard,
-            tick,
-            newest: before.newest,
-            ball,
-            own: own_change(before, after),
-        });
+        if let (Some(ball_before), Some(own_before)) = (self.ball_heard, self.own_heard) {
+            self.answers.push(Answer {
+                tick,
+                newest: before.newest,
+                ball_before,
+                own_before,
+                ball,
+                own: own_change(before, after),
+            });
+        }
     }
 
     /// The states that the player interpolates between.
@@ -142,20 +143,32 @@ impl Seat {
         let Some(tick) = client.receiver().tick() else {
             return;
         };
-        let config: InterpolationConfig = client.interpolation();
-        for entity in client.receiver().entities() {
-            let kind = client.receiver().kind(entity);
+        let receiver = client.receiver();
+        // A packet may also tell of ticks before its own: that something rested, or it came late.
+        let told = || (0..TICKS_MAX).rev().map(|back| tick.back(back));
+        for entity in receiver.entities() {
+            let kind = receiver.kind(entity);
             if kind == Some(self.kinds.robot.id()) {
-                let state = client.receiver().state_at(self.kinds.robot, entity, tick);
                 let sight = self.robots.entry(entity);
-                let sight = sight.or_insert_with(|| Sight::new(config));
-                sight.take(tick, state);
+                let sight = sight.or_insert_with(|| Sight::new(interpolation_of_robots(client)));
+                for tick in told() {
+                    sight.take(tick, receiver.state_at(self.kinds.robot, entity, tick));
+                }
+                let row = receiver.row_at(self.kinds.robot.id(), entity, tick);
+                if row.is_some() && client.player() == Some(entity) {
+                    self.own_heard = Some(tick);
+                }
             } else if kind == Some(self.kinds.ball.id()) {
-                let state = client.receiver().state_at(self.kinds.ball, entity, tick);
                 let (_, sight) = self
                     .ball
-                    .get_or_insert_with(|| (entity, Sight::new(config)));
-                sight.take(tick, state);
+                    .get_or_insert_with(|| (entity, Sight::new(interpolation_of_balls(client))));
+                for tick in told() {
+                    sight.take(tick, receiver.state_at(self.kinds.ball, entity, tick));
+                }
+                let row = receiver.row_at(self.kinds.ball.id(), entity, tick);
+                if row.is_some() {
+                    self.ball_heard = Some(tick);
+                }
             }
         }
     }
@@ -197,16 +210,19 @@ impl Prediction {
     }
 }
 
-fn ball_change(before: &Prediction, after: &Prediction) -> Option<BallChange> {
+fn ball_change(tick: Tick, before: &Prediction, after: &Prediction) -> Option<BallChange> {
     let (old, new) = (before.ball.first()?, after.ball.first()?);
     if old.apart(new) >= f32::MAX {
         return None;
     }
     let both = before.ball.iter().zip(&after.ball);
     let speeds = both.map(|(old, new)| speed_change(old, new));
+    let predicted = (0..).map(|back| before.newest.back(back));
+    let until = predicted.zip(before.ball.iter().cloned());
     Some(BallChange {
         metres: old.apart(new),
         speed: speeds.fold(0.0, f32::max),
+        until: until.filter(|(predicted, _)| *predicted <= tick).collect(),
     })
 }
 

@@ -68,7 +68,7 @@ struct Look<S> {
 pub(super) struct Step {
     beside: f32,
     is_predicted: bool,
-    /// True if it goes over from one to the other, or just went.
+    /// True if it goes over from one to the other, or just went, and nothing of it was corrected meanwhile.
     goes_over: bool,
     /// True if this is the first frame of it.
     begins: bool,
@@ -130,6 +130,8 @@ impl<S: Moved> Sight<S> {
         shown: &S,
     ) -> Option<Step> {
         let time = client.clock().play_time()?;
+        // What was corrected before is unknown.
+        self.corrected.get_or_insert(now);
         let states = self.states.show(client.shown_time()?);
         let interpolated = states.map(|shown| (shown.state, shown.source.is_underrun()));
         let predicted = raw(client, place, time);
@@ -147,14 +149,20 @@ impl<S: Moved> Sight<S> {
         if begins {
             self.switched = Some(now);
         }
-        let seconds = now.saturating_since(last.now).as_secs_f64() as f32;
+        // By the client's own clock, which may be a little faster or slower.
+        let seconds = (time.ticks() - last.time.ticks()) as f32 * muse_biobot::TICK_SECONDS;
+        if seconds <= 0.0 {
+            return None;
+        }
         let own = match &predicted {
             Some(state) => raw(client, place, last.time).and_then(|from| motion(&from, state)),
             None => interpolated_motion(&last, look),
         };
         look.velocity = own.map(|own| own / seconds);
-        // In the frame in which it goes over, it still moves as it did before.
+        // In the frame in which it goes over, or was corrected, it still moves as it did before.
+        let is_corrected = self.corrected.is_some_and(|at| at > last.now);
         let own = match (begins, look.is_predicted) {
+            (false, true) if is_corrected => last.velocity? * seconds,
             (false, _) => own?,
             (true, true) => interpolated_motion(&last, look)?,
             (true, false) => last.velocity? * seconds,
@@ -207,7 +215,7 @@ fn motion<S: Moved>(from: &S, to: &S) -> Option<Vec3> {
 
 /// Steps are told for frames of this length.
 const FRAME_SECONDS: f32 = 1.0 / 60.0;
-/// The time after which what goes over has arrived.
+/// The time for which what goes over is watched.
 const HANDOVER: Duration = Duration::from_secs(3);
 /// The time before in which nothing of it was corrected.
 const CALM: Duration = Duration::from_millis(1_500);

@@ -84,6 +84,12 @@ impl Truth {
         ticks.any(|tick| self.toucher(tick).is_some_and(|toucher| toucher != slot))
     }
 
+    /// Metres a second by which the ball's velocity after a tick was another than this ball's; `None` if the server put it elsewhere.
+    pub(super) fn speed_change(&self, tick: Tick, ball: &Ball) -> Option<f32> {
+        let truth = &self.at(tick.0)?.ball;
+        (truth.serves == ball.serves).then(|| speed_change(ball, truth))
+    }
+
     /// Returns the touches of everybody, in the order of time for each.
     pub(super) fn touches(&self) -> Vec<Touch> {
         let Some(first) = self.first else {
