@@ -181,7 +181,7 @@ impl Host {
         self.tick(now);
         self.send_messages();
         self.keep_seats(now);
-        self.free_seats();
+        self.disconnect_unseated();
         self.tell_master();
         if let Some(stage) = &self.stage {
             self.monitor.look(now, stage);
@@ -350,6 +350,16 @@ impl Host {
         let Some(stage) = &mut self.stage else {
             return;
         };
+        if let Some(master) = &self.master {
+            // Whoever comes late has the seat of one who is gone, and may be here before the others have been asked about that one.
+            self.slots.retain(|gone, _| {
+                let is_seated = master.host.has_seat(*gone);
+                if !is_seated {
+                    stage.give_up(gone.0);
+                }
+                is_seated
+            });
+        }
         let profile = Profile {
             id: account.0,
             name: known.name.unwrap_or_default(),
@@ -492,20 +502,11 @@ impl Host {
         });
     }
 
-    /// Disconnects players who have no seat any more, and makes room in the match for whoever gets it.
-    fn free_seats(&mut self) {
+    /// Disconnects players who have no seat any more.
+    fn disconnect_unseated(&mut self) {
         let Some(master) = &self.master else {
             return;
         };
-        if let Some(stage) = &mut self.stage {
-            self.slots.retain(|account, _| {
-                let is_seated = master.host.has_seat(*account);
-                if !is_seated {
-                    stage.give_up(account.0);
-                }
-                is_seated
-            });
-        }
         let is_out = |(_, account): &(&ClientId, &AccountId)| !master.host.has_seat(**account);
         let out = self.guests.iter().filter(is_out);
         let out: Vec<ClientId> = out.map(|(client, _)| *client).collect();
