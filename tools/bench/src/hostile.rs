@@ -272,7 +272,8 @@ fn players_bars(run: &Run, quiet: &Run) -> Vec<Bar> {
 /// any of them: the pages of its receive buffers, of which it touches the more, the longer it could not read.
 fn biobot_memory(arguments: &Arguments, surroundings: &Surroundings) -> anyhow::Result<Bar> {
     let mut programs = Programs::new(*surroundings);
-    let line = "game --listen 127.0.0.1:0 --no-web --danger-no-tokens --versus-seconds 3600";
+    let line =
+        "game --listen 127.0.0.1:0 --no-web --danger-no-tokens --mode versus --versus-seconds 3600";
     let line = format!("{line} --players {BIOBOT_ATTACKERS}");
     let mut game = programs.muse("the game server", 0, &line)?;
     let line = game.expect("listening at", START_MAX)?;
@@ -309,9 +310,7 @@ fn start_attacker(
 ) -> anyhow::Result<Role> {
     let value = attack.to_possible_value();
     let value = value.context("every attack has a name")?;
-    // As many for each connection, however many there are.
-    let rate = arguments.rate * connections as u64 / ATTACKERS as u64;
-    let attack = value.get_name();
+    let (rate, attack) = (arguments.rate, value.get_name());
     let line = format!(
         "bench-attack --server {server} --attack {attack} --rate {rate} --connections {connections}"
     );
