@@ -28,7 +28,7 @@ run() {
 }
 run 120 npm run --silent test
 run 300 node tests/worker.mjs "$target/debug/examples"
-run 300 env PICTURES="$pictures/page" node tests/page.mjs
+run 540 env PICTURES="$pictures/page" node tests/page.mjs
 run 300 env PICTURES="$pictures" node tests/screens.mjs
 run 420 env PICTURES="$pictures/match" node tests/e2e.mjs "$muse"
 echo "pictures in $pictures"

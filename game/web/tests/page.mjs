@@ -173,7 +173,7 @@ async function versus(page) {
   await until(page, "the other view", () => window.biobot.match.view === "shoulder");
 }
 
-/** Runs at the ball from the kick-off, pushes it, kicks it where it looks; the bots do the rest until somebody scores. */
+/** Runs at the ball from the kick-off, pushes it, and kicks it where it looks until somebody scores. */
 async function ball(page) {
   await practice(page, "ball");
   const start = await page.evaluate(() => window.biobot.match);
@@ -194,7 +194,17 @@ async function ball(page) {
     const chase = () => {
       const { match } = window.biobot;
       if (match?.ball === undefined || match.position === undefined) return;
-      const [dx, dz] = [match.ball.position[0] - match.position[0], match.ball.position[2] - match.position[2]];
+      const [bx, , bz] = match.ball.position;
+      let [dx, dz] = [bx - match.position[0], bz - match.position[2]];
+      // Once it has kicked it scores, too: it goes round the ball until that is between it and the goal of the others, at x = 26.
+      const far = Math.hypot(26 - bx, bz);
+      const [ux, uz] = [(26 - bx) / far, -bz / far];
+      const along = dx * ux + dz * uz;
+      const beside = dx * uz - dz * ux;
+      if (window.scoring && along < 0.9 * Math.hypot(dx, dz)) {
+        const round = along < 1 && Math.abs(beside) < 2.5 ? (beside < 0 ? 2.5 : -2.5) : 0;
+        [dx, dz] = [dx - 2.5 * ux - round * uz, dz - 2.5 * uz + round * ux];
+      }
       window.biobot.look(Math.atan2(-dx, -dz), 0);
       const press = (kind, code) => dispatchEvent(new KeyboardEvent(kind, { code }));
       press("keydown", "KeyW");
@@ -204,9 +214,11 @@ async function ball(page) {
     window.chasing = setInterval(chase, 30);
   });
   await until(page, "a kick of our own", () => window.biobot.match.ball.touched === window.biobot.match.slot && Math.hypot(...window.biobot.match.ball.velocity) > 7);
-  await page.evaluate(() => clearInterval(window.chasing));
   await page.keyboard.press("Tab");
-  await until(page, "a goal", () => window.biobot.match.goals[0] + window.biobot.match.goals[1] > 0);
+  // The bots alone may push against each other for minutes.
+  await page.evaluate(() => (window.scoring = true));
+  await until(page, "a goal", () => window.biobot.match.goals[0] + window.biobot.match.goals[1] > 0, undefined, 3 * PATIENCE_MS);
+  await page.evaluate(() => clearInterval(window.chasing));
   const goals = await page.evaluate(() => window.biobot.match.goals);
   assert.equal(await page.evaluate(() => document.querySelector("#score").textContent.replaceAll(" ", "")), goals.join(":"));
   await until(page, "a kick-off", () => window.biobot.match.ball.inPlay && Math.hypot(window.biobot.match.ball.position[0], window.biobot.match.ball.position[2]) < 8);
@@ -318,8 +330,8 @@ async function ticks(page, count) {
   await until(page, `${count} ticks`, (until) => window.biobot.match.tick >= until, from + count);
 }
 
-async function until(page, what, test, argument) {
-  await page.waitForFunction(test, argument, { timeout: PATIENCE_MS, polling: 30 }).catch((error) => {
+async function until(page, what, test, argument, patience = PATIENCE_MS) {
+  await page.waitForFunction(test, argument, { timeout: patience, polling: 30 }).catch((error) => {
     throw new Error(`waited in vain for ${what}: ${error.message.split("\n")[0]}`);
   });
 }
