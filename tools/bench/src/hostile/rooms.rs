@@ -129,7 +129,7 @@ impl Stranger {
             RoomAttack::Joins => {
                 // The first of the players' rooms, and codes that are guessed.
                 let theirs = RoomKey::new([0; 16]).code();
-                let guessed = RoomCode::from_bits(rng.u64(..1 << 60)).unwrap_or(theirs);
+                let guessed = RoomCode::from_bits(rng.u64(..1 << 30)).unwrap_or(theirs);
                 Packet::Join {
                     direct: true,
                     random: self.random,
