@@ -45,6 +45,20 @@ gate "one of each" "1 passed, 1 failed, 1 skipped" 1 <<<'step one true; step two
 gate "no step at all" "0 passed, 0 failed, 0 skipped" 1 <<<''
 ONLY='^t' gate "some steps" "1 passed, 0 failed, 0 skipped" 0 <<<'step one false; step two true'
 
+gate "steps beside others" "3 passed, 1 failed, 1 skipped" 1 <<'END'
+waiting() { step two true; step three false; step four skip "no"; }
+beside waiting
+step one true
+together
+step five true
+END
+check "those that failed beside others are named" "$(grep -c '^gate: failed: three$' "$work/output")" 1
+check "those that were skipped beside others are named" "$(grep -c '^gate: skipped: four: no$' "$work/output")" 1
+check "all have their time" "$(grep -cE '^gate: [0-9]+ s, [0-9]+ s of CPU: (one|two|three|four|five)$' "$work/output")" 5
+gate "steps beside others that nobody waits for" "2 passed, 0 failed, 0 skipped" 0 <<<'waiting() { step two true; }; beside waiting; step one true'
+gate "steps beside others that die" "1 passed, 1 failed, 0 skipped" 1 <<<'waiting() { kill -9 $BASHPID; }; beside waiting; step one true'
+ONLY='^t' gate "some steps beside others" "1 passed, 0 failed, 0 skipped" 0 <<<'waiting() { step one false; step two true; }; beside waiting'
+
 says "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s" \
     "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s"
 gate "cargo test" "15 passed, 2 failed, 0 skipped" 1 <<<"step one sh -c 'cat $work/said; exit 101'"

@@ -154,36 +154,42 @@ quick_tests() {
         -E "not ($with_servers | $with_chaos)"
 }
 
-all_that_must_hold() {
-    step "the gate itself" scripts/gate-test.sh
-    step "format" format
-    step "clippy" cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
-    step "default features" default_features
-    step "tests" run_tests
+# Steps that wait for real time and other programs, and leave the processors to others.
+waiting_steps() {
     step "PostgreSQL and NATS" scripts/cluster-check.sh
-    step "masters under faults, backups" scripts/chaos-check.sh
     step "Agones" agones
-    step "independent decoder" decoder
     step "independent MUSE-RP" independent_rp
     step "independent relay client" independent_relay v1
     step "independent relay v2 client" independent_relay v2
     step "players behind routers" tests/relay-v2/nats.sh "$target/debug/muse"
     step "OpenAPI page" scripts/openapi-check.sh "$target/debug/muse"
     step "operators' page" scripts/admin-check.sh "$target/debug/muse"
+}
+
+all_that_must_hold() {
+    step "the gate itself" scripts/gate-test.sh
+    step "format" format
+    step "clippy" cargo clippy --quiet --workspace --all-targets "${features[@]}" -- -D warnings
+    step "tests" run_tests
+    step "masters under faults, backups" scripts/chaos-check.sh
+    beside waiting_steps
+    step "independent decoder" decoder
+    step "documentation tests" cargo test --quiet --workspace "${features[@]}" --doc --no-fail-fast
+    step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace "${features[@]}"
+    step "default features" default_features
+    step "dependencies" deny bans licenses sources
+    step "packages" scripts/publish-check.sh
+    step "windows" scripts/windows-check.sh
+    step "fuzz" scripts/fuzz-smoke.sh
+    together
     step "bindings for C and C#" scripts/bindings.sh
     step "package for browsers" scripts/build-typescript.sh --test
     step "wireshark" wireshark
-    step "documentation tests" cargo test --quiet --workspace "${features[@]}" --doc --no-fail-fast
-    step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --no-deps --workspace "${features[@]}"
     step "browsers at a relay" scripts/relay-web-check.sh "$target/debug/muse" "$target/debug/examples/native"
     step "game in the browser" scripts/web-check.sh "$target/debug/muse"
+    step "wasm32" scripts/wasm-check.sh
     step "hostile clients" scripts/hostile.sh "$target/debug/muse" --quick
     step "play" env MUSE="$target/debug/muse" scripts/play.sh
-    step "dependencies" deny bans licenses sources
-    step "packages" scripts/publish-check.sh
-    step "wasm32" scripts/wasm-check.sh
-    step "windows" scripts/windows-check.sh
-    step "fuzz" scripts/fuzz-smoke.sh
 }
 
 # Numbers of seeds are about ten times those of `make test`.

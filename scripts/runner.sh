@@ -3,6 +3,8 @@
 #
 #   begin              before the first step
 #   step NAME COMMAND  a step: it passes with exit code 0, is skipped with 77 and fails with any other
+#   beside FUNCTION    runs the steps of a function in the background: those that mostly wait, while others need the processors
+#   together           waits for these, prints what they said and counts them
 #   finish             the summary, whose last line is `N passed, N failed, N skipped`; false if something failed or nothing ran
 #
 # ONLY is a regular expression: steps whose name does not match it are left out.
@@ -10,7 +12,7 @@
 begin() {
     passed=0 failed=0 skipped=0
     failures=() skips=() times=()
-    work=$(mktemp -d) log=$work/log
+    work=$(mktemp -d) log=$work/log lane=
     trap 'rm -rf "$work"' EXIT
 }
 
@@ -36,6 +38,45 @@ step() {
     spent="$((SECONDS - from)) s, $((cpu_seconds - cpu)) s of CPU"
     times+=("$spent: $name")
     echo "$name: $p passed, $f failed, $s skipped ($spent)"
+}
+
+beside() {
+    mkdir "$work/beside"
+    (
+        passed=0 failed=0 skipped=0
+        failures=() skips=() times=()
+        work=$work/beside log=$work/log
+        # What waits most of the time should not be late as well, where that may be asked for.
+        renice -n -5 "$BASHPID" >/dev/null 2>&1 || true
+        "$1"
+        local line
+        {
+            echo "counts $passed $failed $skipped"
+            for line in "${times[@]}"; do echo "time $line"; done
+            for line in "${skips[@]}"; do echo "skip $line"; done
+            for line in "${failures[@]}"; do echo "failure $line"; done
+        } >"$work/counts"
+    ) >"$work/said" 2>&1 </dev/null &
+    lane=$!
+}
+
+together() {
+    local kind line p=0 f=1 s=0
+    [[ -n $lane ]] || return 0
+    wait "$lane"
+    lane=
+    cat "$work/said"
+    [[ -f $work/beside/counts ]] || failures+=("the steps beside others did not end")
+    while read -r kind line; do
+        case $kind in
+            counts) read -r p f s <<<"$line" ;;
+            time) times+=("$line") ;;
+            skip) skips+=("$line") ;;
+            failure) failures+=("$line") ;;
+        esac
+    done < <(cat "$work/beside/counts" 2>/dev/null)
+    ((passed += p, failed += f, skipped += s)) || true
+    rm -rf "$work/beside"
 }
 
 # Puts the time that steps spent on processors so far into cpu_seconds: unlike that on the clock, it is much the same on a busy machine.
@@ -64,6 +105,7 @@ count_tests() {
 
 finish() {
     local line
+    together
     printf '%s\n' "${times[@]}" | sort -rn | sed 's/^/gate: /'
     echo "gate: $SECONDS s in all"
     [[ -z ${ONLY:-} ]] || echo "gate: only steps that match '$ONLY'"

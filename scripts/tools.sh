@@ -12,11 +12,14 @@ have() {
     [[ -e $1 ]] || command -v "$1" >/dev/null
 }
 
-# Installs Debian packages where that is allowed. RUNLEVEL=1 keeps them from starting servers.
+# Installs Debian packages where that is allowed, for one step at a time. RUNLEVEL=1 keeps them from starting servers.
 install_packages() {
     [[ $(id -u) == 0 ]] && have apt-get || return 1
     local install=(env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@")
-    "${install[@]}" >/dev/null 2>&1 || { apt-get -qq update && "${install[@]}" >/dev/null; }
+    (
+        flock 8
+        "${install[@]}" >/dev/null 2>&1 || { apt-get -qq update && "${install[@]}" >/dev/null; }
+    ) 8>"${TMPDIR:-/tmp}/muse-install.lock"
 }
 
 # True if a command or a file is there, after installing the packages that are named after it.
