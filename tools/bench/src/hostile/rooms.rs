@@ -1,4 +1,4 @@
-//! Floods of room openings and of joins at `muse relay`, beside rooms in which players talk.
+//! Floods of room openings, of joins and of datagrams inside rooms at `muse relay`, beside rooms in which players talk.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use muse_bench_workload::control::Control;
-use muse_relay::packet::{Candidates, PACKET_LEN_MAX, Packet, ShownToken, VERSION};
+use muse_relay::packet::{Candidates, LegId, PACKET_LEN_MAX, Packet, ShownToken, VERSION};
 use muse_relay::{RoomCode, RoomKey};
 
 use super::attacker::AttackReport;
@@ -25,6 +25,8 @@ pub(crate) enum RoomAttack {
     Joins,
     /// Requests with a cookie that the relay did not make.
     FalseCookies,
+    /// Guests of two of the players' rooms send ten times as much as the other attacks, and more than they may.
+    Guests,
 }
 
 /// The relay and the attack.
@@ -52,15 +54,29 @@ pub(super) fn run(arguments: &RoomArguments) -> anyhow::Result<ExitCode> {
     while !control.has_started() {
         std::thread::sleep(TURN);
     }
+    let mut rate = arguments.rate;
+    if arguments.attack == RoomAttack::Guests {
+        // Only now: the players have opened their rooms.
+        rate *= GUESTS_TIMES;
+        strangers.truncate(usize::from(GUESTS));
+        for (number, stranger) in (0..GUESTS).zip(&mut strangers) {
+            stranger.enter(RoomKey::new([number % GUESTS_ROOMS; 16]).code())?;
+        }
+    }
     let (begun, mut sent, mut report) = (Instant::now(), 0, AttackReport::default());
     let mut rng = fastrand::Rng::with_seed(1);
     let mut buffer = [0; PACKET_LEN_MAX];
     while !control.has_stopped() {
-        let due = (begun.elapsed().as_secs_f64() * arguments.rate as f64) as u64;
+        let due = (begun.elapsed().as_secs_f64() * rate as f64) as u64;
         for _ in 0..due.saturating_sub(sent).min(BURST_MAX) {
             let stranger = &strangers[sent as usize % strangers.len()];
-            let packet = stranger.packet(arguments.attack, sent, &mut rng);
-            let len = packet.emit(&mut buffer);
+            let len = match stranger.guest {
+                Some(id) => datagram(id, &mut buffer),
+                None => {
+                    let packet = stranger.packet(arguments.attack, sent, &mut rng);
+                    packet.emit(&mut buffer)
+                }
+            };
             sent += 1;
             // A full buffer is what a flood meets.
             if stranger.socket.send(&buffer[..len]).is_ok() {
@@ -83,6 +99,8 @@ struct Stranger {
     socket: UdpSocket,
     random: [u8; 8],
     cookie: [u8; COOKIE_LEN],
+    /// Its end of the way to a host, once it is in a room.
+    guest: Option<LegId>,
 }
 
 impl Stranger {
@@ -106,7 +124,38 @@ impl Stranger {
             socket,
             random,
             cookie,
+            guest: None,
         })
+    }
+
+    /// Joins a room.
+    fn enter(&mut self, code: RoomCode) -> anyhow::Result<()> {
+        self.socket.set_nonblocking(false)?;
+        let mut buffer = [0; PACKET_LEN_MAX];
+        while self.guest.is_none() {
+            let join = self.join(code);
+            let len = join.emit(&mut buffer);
+            self.socket.send(&buffer[..len])?;
+            let len = self.socket.recv(&mut buffer)?;
+            match Packet::parse(&buffer[..len]) {
+                Some(Packet::Joined { id, .. }) => self.guest = Some(id),
+                // The one from before has expired.
+                Some(Packet::Cookie { cookie, .. }) => self.cookie = cookie,
+                answer => anyhow::bail!("the relay lets no guest in: {answer:?}"),
+            }
+        }
+        self.socket.set_nonblocking(true)?;
+        Ok(())
+    }
+
+    fn join(&self, code: RoomCode) -> Packet {
+        Packet::Join {
+            direct: true,
+            random: self.random,
+            cookie: self.cookie,
+            code,
+            local: Candidates::NONE,
+        }
     }
 
     fn packet(&self, attack: RoomAttack, number: u64, rng: &mut fastrand::Rng) -> Packet {
@@ -116,34 +165,35 @@ impl Stranger {
         if attack == RoomAttack::FalseCookies {
             rng.fill(&mut cookie);
         }
-        let local = Candidates::NONE;
         match attack {
             RoomAttack::Openings | RoomAttack::FalseCookies => Packet::Open {
                 direct: true,
                 random: self.random,
                 cookie,
                 key: RoomKey::new(key),
-                local,
+                local: Candidates::NONE,
                 token: ShownToken::NONE,
             },
-            RoomAttack::Joins => {
+            RoomAttack::Joins | RoomAttack::Guests => {
                 // The first of the players' rooms, and codes that are guessed.
                 let theirs = RoomKey::new([0; 16]).code();
                 let guessed = RoomCode::from_bits(rng.u64(..1 << 30)).unwrap_or(theirs);
-                Packet::Join {
-                    direct: true,
-                    random: self.random,
-                    cookie,
-                    code: if number.is_multiple_of(2) {
-                        theirs
-                    } else {
-                        guessed
-                    },
-                    local,
-                }
+                self.join(match number.is_multiple_of(2) {
+                    true => theirs,
+                    false => guessed,
+                })
             }
         }
     }
+}
+
+/// Writes a datagram to the host, which is none of the players': they are of another length.
+fn datagram(id: LegId, buffer: &mut [u8; PACKET_LEN_MAX]) -> usize {
+    let header = id.data_header();
+    buffer[..header.len()].copy_from_slice(&header);
+    // A data packet of the transport begins so.
+    buffer[header.len()] = 0x80;
+    buffer.len()
 }
 
 /// A relay with rooms in which players talk, and an attack or none.
@@ -174,7 +224,7 @@ pub(super) fn bars(
         let state = match attack {
             RoomAttack::Openings => ROOMS_KILOBYTES,
             RoomAttack::Joins => GUESTS_KILOBYTES,
-            RoomAttack::FalseCookies => 0.0,
+            RoomAttack::FalseCookies | RoomAttack::Guests => 0.0,
         };
         bars.extend(settle(verdict, |again| {
             if again {
@@ -276,6 +326,10 @@ fn name(attack: RoomAttack) -> anyhow::Result<String> {
 const COOKIE_LEN: usize = 20;
 /// Addresses of the attacker, each in another network of 256.
 const ADDRESSES: u8 = 64;
+/// Guests that flood the rooms they are in, those rooms, and how many times as much they send in all: more than twice what a guest may.
+const GUESTS: u8 = 8;
+const GUESTS_ROOMS: u8 = 2;
+const GUESTS_TIMES: u64 = 10;
 /// Packets a second of all players together.
 const HONEST_RATE: u64 = 3_200;
 /// Bytes of such a packet, with the relay's header.
