@@ -65,8 +65,16 @@ try {
   await browser.close();
   up.kill("SIGTERM");
   await new Promise((resolve) => up.on("exit", resolve));
-  // A game server may still be writing the end of its recording.
-  rmSync(data, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  // A game server may still be writing the end of its recording, into a folder that was read already.
+  for (let left = 50; left > 0; left -= 1) {
+    try {
+      rmSync(data, { recursive: true, force: true });
+      break;
+    } catch (error) {
+      if (error.code !== "ENOTEMPTY" || left === 1) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
 }
 console.log(`pictures in ${pictures}`);
 console.log(`e2e: ${passed} passed, ${failed} failed`);
