@@ -24,6 +24,8 @@ if [[ -z ${MUSE:-} ]]; then
 fi
 data=$(mktemp -d)
 log=$data/log
+# Read at once, perhaps before the program is started.
+: >"$log"
 page=(--no-page)
 [[ -f game/web/dist/index.html ]] && page=(--page game/web/dist)
 "$muse" up --port 0 --relay-port 0 --first-port 25900 --data "$data/muse" "${page[@]}" >"$log" 2>&1 &
