@@ -298,7 +298,7 @@ fn biobot_memory(arguments: &Arguments, surroundings: &Surroundings) -> anyhow::
     );
     let name = "hostile_biobot_kilobytes_per_connection";
     let each = grown as f64 / 1e3 / BIOBOT_ATTACKERS as f64;
-    Ok(Bar::at_most(name, each, 256.0 + MEMORY_KILOBYTES))
+    Ok(Bar::at_most(name, each, BIOBOT_KILOBYTES))
 }
 
 fn start_attacker(
@@ -326,6 +326,8 @@ fn seconds(arguments: &Arguments) -> u64 {
 
 /// Memory beside the bytes received that an attack may cost: what the program itself takes as it goes.
 const MEMORY_KILOBYTES: f64 = 64.0;
+/// Memory that a connection to a server of Biobot may cost, everything included.
+const BIOBOT_KILOBYTES: f64 = 256.0;
 /// Connections of the attacker.
 const ATTACKERS: usize = 4;
 /// Connections of the attacker to a server of Biobot, which has no more seats.
