@@ -47,6 +47,12 @@ pub enum ServerEvent<'a, E = ()> {
     /// Everybody who has a seat in the master's match is connected.
     #[cfg(feature = "master")]
     MatchStarted,
+    /// A player's name and saved progress, as [`ask_profile`](crate::master::HostedMatch::ask_profile) asked.
+    #[cfg(feature = "master")]
+    Profile(crate::master::PlayerProfile),
+    /// The master refused to tell a profile or to save progress, and does not want to be asked again.
+    #[cfg(feature = "master")]
+    MasterRefused(crate::master::ServerMessage, crate::master::ServerRefusal),
 }
 
 /// A client that waits for a decision.
