@@ -160,4 +160,7 @@ mod guides {
     #[cfg(feature = "lockstep")]
     #[doc = include_str!("../../../docs/deterministic.md")]
     struct Deterministic;
+    #[cfg(feature = "lagcomp")]
+    #[doc = include_str!("../../../docs/netcode.md")]
+    struct Netcode;
 }
