@@ -171,7 +171,7 @@ impl Server {
         self.session.clients()
     }
 
-    /// Returns what is known of a client: account, hello, address; `None` if it is not connected.
+    /// Returns what is known of a client: account, hello, address; also while [`ServerEvent::Left`] is handled. `None` if it is not connected.
     pub fn info(&self, client: ClientId) -> Option<&ClientInfo> {
         self.session.info(client)
     }

@@ -24,7 +24,8 @@ pub enum ServerEvent<'a, E = ()> {
     Joined(ClientId),
     /// A client whose player is still in the world came back and plays it on.
     Returned(ClientId),
-    /// A client is gone, with the reason; its player stays until it is despawned.
+    /// A client is gone, with the reason; its player stays until it is despawned. [`info`](ServerSession::info) still says who it was, until this event
+    /// has been handled.
     Left(ClientId, CloseReason),
     /// A message arrived.
     Received(ClientId, Incoming<'a>),
@@ -87,6 +88,8 @@ struct Member {
 pub struct ServerSession {
     protocol: Protocol,
     members: BTreeMap<ClientId, Member>,
+    /// The client that the last event said has left.
+    left: Option<(ClientId, ClientInfo)>,
     clients: BTreeMap<ConnectionId, ClientId>,
     /// The id of each account, also of those that are gone.
     accounts: BTreeMap<u64, ClientId>,
@@ -103,6 +106,7 @@ impl ServerSession {
         Self {
             protocol,
             members: BTreeMap::new(),
+            left: None,
             clients: BTreeMap::new(),
             accounts: BTreeMap::new(),
             next: 1,
@@ -123,6 +127,7 @@ impl ServerSession {
         endpoint: &mut Endpoint,
         event: Event<'a>,
     ) -> Option<ServerEvent<'a, E>> {
+        self.left = None;
         match event {
             Event::Asking {
                 connection,
@@ -165,7 +170,8 @@ impl ServerSession {
             }
             Event::Closed { connection, reason } => {
                 let client = self.clients.remove(&connection)?;
-                self.members.remove(&client);
+                let member = self.members.remove(&client)?;
+                self.left = Some((client, member.info));
                 Some(ServerEvent::Left(client, reason))
             }
             Event::Message {
@@ -225,9 +231,11 @@ impl ServerSession {
         self.members.keys().copied()
     }
 
-    /// Returns what is known of a client; `None` if it is not connected.
+    /// Returns what is known of a client, also of one that has just [left](ServerEvent::Left); `None` once the next event is there.
     pub fn info(&self, client: ClientId) -> Option<&ClientInfo> {
-        Some(&self.members.get(&client)?.info)
+        let left = self.left.as_ref().filter(|(left, _)| *left == client);
+        let connected = self.members.get(&client).map(|member| &member.info);
+        connected.or(left.map(|(_, info)| info))
     }
 
     /// Returns the connection of a client, for the endpoint.
