@@ -18,6 +18,8 @@ use muse_wire::{Duration, Link};
 use crate::{Error, Result, ServerAddress};
 
 pub(crate) use room::OpenRoom;
+#[cfg(feature = "relay")]
+pub use room::RoomLoss;
 
 /// The address that a server listens at, and the key by which it is known. A text such as `"[::]:7000"` is enough for a start.
 ///

@@ -184,8 +184,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(relay) = &arguments.relay {
         let token = arguments.relay_token.as_deref();
         let room = crate::echo::room_options(arguments.relay_only, token)?;
-        let at = muse_program::address::resolve(relay)?;
-        line += &format!(", room {} at {relay}", server.open_room_with(at, room)?);
+        let code = server.open_room_with(relay.as_str(), room);
+        let code = code.with_context(|| format!("no way to the relay {relay}"))?;
+        line += &format!(", room {code} at {relay}");
     }
     println!("{line}");
     let master = enrolment

@@ -42,6 +42,12 @@ pub enum ServerEvent<'a, E = ()> {
     Emitted(ClientId, E),
     /// The players have been simulated: now simulate the rest of the world, before clients are told of it.
     TickFinished(Tick),
+    /// The server's room at a relay is open: friends can come by this code.
+    #[cfg(feature = "relay")]
+    RoomOpened(muse_drivers::relay::ShortCode),
+    /// The server has no room at its relay, or no longer, and why.
+    #[cfg(feature = "relay")]
+    RoomLost(crate::RoomLoss),
     /// The master gave this server a match to host.
     #[cfg(feature = "master")]
     MatchAssigned(crate::master::MatchPlan),
