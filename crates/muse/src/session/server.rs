@@ -70,6 +70,37 @@ pub struct Applicant {
     connection: ConnectionId,
 }
 
+impl Applicant {
+    /// Returns the client that an event of an endpoint asks about; `None` of another event.
+    pub fn from_event(event: &Event<'_>) -> Option<Self> {
+        let Event::Asking {
+            connection,
+            account,
+            user_data,
+            hello,
+            address,
+        } = event
+        else {
+            return None;
+        };
+        let info = ClientInfo {
+            account: *account,
+            hello: hello.to_vec(),
+            user_data: user_data.to_vec(),
+            address: Some(*address),
+        };
+        Some(Self {
+            info,
+            connection: *connection,
+        })
+    }
+
+    /// Returns its connection, for [`Endpoint::admit`] and [`Endpoint::deny`].
+    pub const fn connection(&self) -> ConnectionId {
+        self.connection
+    }
+}
+
 /// The facts that a server knows about a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo {
@@ -135,25 +166,14 @@ impl ServerSession {
     ) -> Option<ServerEvent<'a, E>> {
         self.left = None;
         match event {
-            Event::Asking {
-                connection,
-                account,
-                user_data,
-                hello,
-                address,
-            } => {
-                if self.banned.contains(&account) {
+            Event::Asking { .. } => {
+                let applicant = Applicant::from_event(&event)?;
+                if self.banned.contains(&applicant.info.account) {
                     // One that is gone has been told so already.
-                    let _ = endpoint.deny(now, connection, CODE_BANNED, BANNED);
+                    let _ = endpoint.deny(now, applicant.connection, CODE_BANNED, BANNED);
                     return None;
                 }
-                let info = ClientInfo {
-                    account,
-                    hello: hello.to_vec(),
-                    user_data: user_data.to_vec(),
-                    address: Some(address),
-                };
-                Some(ServerEvent::Asking(Applicant { info, connection }))
+                Some(ServerEvent::Asking(applicant))
             }
             Event::Connected {
                 connection,
