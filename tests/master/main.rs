@@ -21,6 +21,7 @@ mod secrets;
 mod several;
 mod social;
 mod tls;
+mod together;
 
 use std::time::Duration;
 

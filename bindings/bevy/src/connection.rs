@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use muse::netcode::Claim;
 use muse::netcode::{ClientId, Tick};
 use muse::session::Incoming;
-use muse::{Channel, CloseReason, Duration, Receipt, Refusal};
+use muse::{Applicant, Channel, CloseReason, Duration, Receipt, Refusal};
 
 /// Insert it on the server to serve these connections, at any time.
 #[derive(Resource)]
@@ -53,6 +53,11 @@ pub enum ConnectionState {
 /// On the client: [`ConnectionState`] changed.
 #[derive(Message, Clone, Debug)]
 pub struct ConnectionChanged(pub ConnectionState);
+
+/// On the server: a client waits to be [admitted](crate::NetServer::admit) or [denied](crate::NetServer::deny), at once or later; at an endpoint with
+/// [`ServerOptions::admission`](muse::ServerOptions::admission) only.
+#[derive(Message, Clone, Debug)]
+pub struct ClientAsking(pub Applicant);
 
 /// On the server: a client is there, and sees what it may. Spawn its player with [`Owner`](crate::Owner).
 #[derive(Message, Clone, Debug)]

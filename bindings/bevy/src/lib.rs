@@ -27,8 +27,9 @@ mod ticks;
 pub use client::{ClientPlugin, NetClient};
 pub use components::{NetId, Owner, Predicted, Replicated, VisibleTo};
 pub use connection::{
-    ClientJoined, ClientLeft, ConnectTo, ConnectionChanged, ConnectionState, Diagnostics,
-    MessageFrom, MessageReceived, NetTick, OnScreen, PlayerInput, ReceiptReceived, ServeOn,
+    ClientAsking, ClientJoined, ClientLeft, ConnectTo, ConnectionChanged, ConnectionState,
+    Diagnostics, MessageFrom, MessageReceived, NetTick, OnScreen, PlayerInput, ReceiptReceived,
+    ServeOn,
 };
 pub use events::{Emitted, FromClient, FromServer, ToClients, ToServer};
 pub use muse;
@@ -38,10 +39,10 @@ pub use server::{NetServer, ServerPlugin};
 /// The names that almost every game needs: `use muse_bevy::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        BevyGame, ClientJoined, ClientLeft, ClientPlugin, ConnectTo, ConnectionState, Diagnostics,
-        Emitted, FromClient, FromServer, NetClient, NetId, NetServer, NetTick, OnScreen, Owner,
-        PlayerInput, Predicted, Protocol, Replicable, Replicated, ServeOn, ServerPlugin, ToClients,
-        ToServer, VisibleTo,
+        BevyGame, ClientAsking, ClientJoined, ClientLeft, ClientPlugin, ConnectTo, ConnectionState,
+        Diagnostics, Emitted, FromClient, FromServer, NetClient, NetId, NetServer, NetTick,
+        OnScreen, Owner, PlayerInput, Predicted, Protocol, Replicable, Replicated, ServeOn,
+        ServerPlugin, ToClients, ToServer, VisibleTo,
     };
     pub use muse::netcode::prediction::{Candidate, Game, Scene, StepContext};
     pub use muse::netcode::{Audience, ClientId, EventClass, KindOptions, SessionConfig};

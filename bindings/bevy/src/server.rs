@@ -8,11 +8,11 @@ use bevy_ecs::prelude::*;
 use muse::netcode::prediction::EffectChange;
 use muse::netcode::{self, ClientId, EntityId, Kind};
 use muse::session::{GameServerSession, ServerEvent, ServerSession};
-use muse::{Channel, ConnectionId, MessageId, SendOptions};
+use muse::{Applicant, Channel, ConnectionId, MessageId, SendOptions};
 
 use crate::components::{NetId, Owner, Replicated, VisibleTo};
 use crate::connection::{
-    ClientJoined, ClientLeft, Diagnostics, MessageFrom, ReceiptReceived, ServeOn,
+    ClientAsking, ClientJoined, ClientLeft, Diagnostics, MessageFrom, ReceiptReceived, ServeOn,
 };
 use crate::events::Emitted;
 use crate::kinds::{self, EntityMap};
@@ -34,6 +34,7 @@ impl<G: BevyGame> Plugin for ServerPlugin<G> {
         let Some(protocol) = self.0.install(app, serve::<G>) else {
             return;
         };
+        app.add_message::<ClientAsking>();
         app.add_message::<ClientJoined>();
         app.add_message::<ClientLeft>();
         app.add_message::<MessageFrom>();
@@ -99,6 +100,21 @@ impl<G: BevyGame> NetServer<G> {
         let (now, endpoint) = (link.now(), link.endpoint_mut());
         self.session
             .send_bytes(now, endpoint, client, channel, bytes)
+    }
+
+    /// Lets a client in that asks ([`ClientAsking`]); [`ClientJoined`] follows.
+    pub fn admit(&mut self, applicant: &Applicant) {
+        let link = self.link.get_mut().expect("nobody else locks it");
+        self.session
+            .admit(link.now(), link.endpoint_mut(), applicant);
+    }
+
+    /// Refuses a client that asks; it reads `text` in [`ConnectionState::Refused`](crate::ConnectionState::Refused).
+    pub fn deny(&mut self, applicant: &Applicant, text: &str) {
+        let link = self.link.get_mut().expect("nobody else locks it");
+        let (now, endpoint) = (link.now(), link.endpoint_mut());
+        self.session
+            .deny(now, endpoint, applicant, CODE_DENIED, text);
     }
 
     /// The connections, for everything that is not here, such as closing one.
@@ -199,6 +215,9 @@ impl<G: BevyGame> Works<G> {
             let now = link.now();
             let event = net.session.handle_event(now, link.endpoint_mut(), event);
             match event.and_then(|event| net.game.handle_event(now, event)) {
+                Some(ServerEvent::Asking(applicant)) => {
+                    world.write_message(ClientAsking(applicant));
+                }
                 Some(ServerEvent::Joined(client) | ServerEvent::Returned(client)) => {
                     let account = net.session.info(client).map_or(0, |info| info.account);
                     world.write_message(ClientJoined { client, account });
@@ -368,6 +387,9 @@ impl<G: BevyGame> Works<G> {
         world.insert_resource(figures);
     }
 }
+
+/// The code of clients that the game denies.
+const CODE_DENIED: u16 = 1;
 
 fn session<G: BevyGame>(world: &mut World) -> Mut<'_, NetServer<G>> {
     world.resource_mut::<NetServer<G>>()

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use muse_bevy::muse::transport::AdmissionLimits;
 use muse_bevy::muse::{
     self, ChannelConfig, Connect, Delivery, Outcome, SendOptions, ServerOptions,
 };
 use muse_bevy::prelude::*;
-use muse_bevy::{MessageFrom, MessageReceived, ReceiptReceived};
+use muse_bevy::{ConnectionChanged, MessageFrom, MessageReceived, ReceiptReceived};
 use predicted_runner::{Rules, protocol};
 
 fn all<M: Message>(app: &mut App) -> Vec<M> {
@@ -114,6 +115,47 @@ fn messages_and_receipts_come_on_either_side() -> Result<(), Box<dyn std::error:
     session.broadcast(&say("to everybody"))?;
     let told: Vec<MessageReceived> = heard(&mut apps, 1);
     assert_eq!(told[0].read(), Some(say("to everybody")));
+    Ok(())
+}
+
+#[test]
+fn a_server_decides_who_comes_in() -> Result<(), Box<dyn std::error::Error>> {
+    let config = protocol().transport(0x6265_7681);
+    let key = muse::new_key()?;
+    let public = key.public();
+    let options = ServerOptions::new(key).admission(AdmissionLimits::default());
+    let link = muse::drivers::EndpointDriver::bind("127.0.0.1:0", config.clone(), options)?;
+    let address = link.local_addr()?;
+    let join = |name: &[u8]| {
+        let how = Connect::pinned(public).hello(name);
+        muse::drivers::ClientDriver::connect(address, config.clone(), how).map(ConnectTo::new)
+    };
+    let (mut server, mut client) = (App::new(), App::new());
+    server.add_plugins(ServerPlugin::new(protocol()));
+    server
+        .insert_resource(Rules)
+        .insert_resource(ServeOn::new(link));
+    client.add_plugins(ClientPlugin::new(protocol()));
+    client.insert_resource(Rules).insert_resource(join(b"Eve")?);
+    let mut apps = [server, client];
+
+    let asking: Vec<ClientAsking> = heard(&mut apps, 0);
+    assert_eq!(asking[0].0.info.hello, b"Eve");
+    let mut session = apps[0].world_mut().resource_mut::<NetServer<Rules>>();
+    session.deny(&asking[0].0, "banned until Monday");
+    let is_denied = |change: &ConnectionChanged| match &change.0 {
+        ConnectionState::Refused(reason) => reason.to_string().contains("banned until Monday"),
+        _ => false,
+    };
+    while !heard(&mut apps, 1).iter().any(is_denied) {}
+
+    apps[1].world_mut().insert_resource(join(b"Ada")?);
+    let asking: Vec<ClientAsking> = heard(&mut apps, 0);
+    assert_eq!(asking[0].0.info.hello, b"Ada");
+    let mut session = apps[0].world_mut().resource_mut::<NetServer<Rules>>();
+    session.admit(&asking[0].0);
+    let joined: Vec<ClientJoined> = heard(&mut apps, 0);
+    assert_eq!(joined.len(), 1);
     Ok(())
 }
 

@@ -3,7 +3,6 @@
 //!     chat serve                     prints an address
 //!     chat talk NAME muse://...      in as many terminals as you like; type
 
-use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use muse::prelude::*;
@@ -34,18 +33,14 @@ fn protocol() -> Protocol {
 fn serve(address: &str) -> muse::Result<()> {
     let mut server = Server::listen(address, protocol())?; // creates its key on the first run and keeps it
     println!("join with {}", server.address());
-    let mut names = BTreeMap::new();
     loop {
         server.tick(|server, event| match event {
             Joined(client) => {
-                let hello = server.info(client).map(|info| info.hello.clone());
-                let who = String::from_utf8_lossy(&hello.unwrap_or_default()).into_owned();
-                names.insert(client, who.clone());
-                let text = "joins".into();
+                let (who, text) = (name(server, client), "joins".into());
                 server.broadcast(&Say { who, text })
             }
             Received(client, message) => {
-                let who = names.get(&client).cloned().unwrap_or_default();
+                let who = name(server, client);
                 if let Some(say) = message.read::<Say>() {
                     server.broadcast(&Say { who, ..say }) // nobody speaks for another
                 } else {
@@ -53,13 +48,18 @@ fn serve(address: &str) -> muse::Result<()> {
                 }
             }
             Left(client, _reason) => {
-                let who = names.remove(&client).unwrap_or_default();
-                let text = "leaves".into();
+                let (who, text) = (name(server, client), "leaves".into());
                 server.broadcast(&Say { who, text })
             }
             _ => Ok(()),
         })?;
     }
+}
+
+/// The name with which a client connected.
+fn name(server: &Server, client: ClientId) -> String {
+    let hello = server.info(client).map(|info| info.hello.as_slice());
+    String::from_utf8_lossy(hello.unwrap_or_default()).into_owned()
 }
 
 fn talk(name: &str, address: &str, lines: &Receiver<String>) -> muse::Result<()> {

@@ -38,19 +38,23 @@ impl Game for Lake {
 /// Hosts the game and plays it as well, as a client of the own server.
 fn host(relay: &str) -> muse::Result<()> {
     let mut server = GameServer::room(relay, Lake)?;
-    if let Some(code) = server.short_code() {
-        println!("tell your friend: {code}");
-    }
     let mut client = GameClient::connect(&server.address(), Lake)?;
     loop {
         server.tick_within(Duration::from_millis(4), |game, event| match event {
             Joined(client) => game.spawn(client, Canoe::default()),
             Left(client, _reason) => game.despawn(client),
+            RoomOpened(code) => say(&format!("tell your friend: {code}")),
+            RoomLost(reason) => say(&format!("no room: {reason}")),
             _ => Ok(()),
         })?;
         client.tick(paddle)?;
         draw(&client);
     }
+}
+
+fn say(line: &str) -> muse::Result<()> {
+    println!("{line}");
+    Ok(())
 }
 
 fn join(relay: &str, code: &str) -> muse::Result<()> {

@@ -15,6 +15,7 @@ mod session;
 use muse_lockstep::{DeterministicGame, Frame, GameEvent, MatchConfig, OverReason, Report, Seat};
 use muse_transport::{ChannelConfig, Config, Delivery, Priority, Refusal};
 
+pub use crate::session::Applicant;
 pub use participant::Participant;
 pub use session::DeterministicSession;
 
@@ -22,6 +23,9 @@ pub use session::DeterministicSession;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MatchEvent<E> {
+    /// A client waits to be [admitted](DeterministicSession::admit) or [denied](DeterministicSession::deny), at once or later; at a host that
+    /// [asks](crate::Listen::ask) only.
+    Asking(Applicant),
     /// The match began, or this machine is in it now, from this frame on.
     Begun(Frame),
     /// Somebody plays from this frame on.

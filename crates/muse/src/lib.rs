@@ -84,6 +84,8 @@ pub use session::{Applicant, ClientEvent, ClientInfo, Incoming, ServerEvent};
 
 pub use client::Client;
 pub use game::{GameClient, GameServer};
+#[cfg(feature = "relay")]
+pub use place::RoomLoss;
 pub use place::{Join, Listen};
 pub use server::Server;
 
@@ -137,6 +139,8 @@ pub mod prelude {
     };
     #[cfg(feature = "master")]
     pub use crate::session::ServerEvent::{MatchAssigned, MatchStarted};
+    #[cfg(feature = "relay")]
+    pub use crate::session::ServerEvent::{RoomLost, RoomOpened};
     pub use crate::{
         ChannelConfig, ClientId, CloseReason, Delivery, Duration, Game, Message, Priority,
         Protocol, Repair, Schema, SendOptions, ServerAddress, State, StepContext, Tick,
@@ -160,4 +164,7 @@ mod guides {
     #[cfg(feature = "lockstep")]
     #[doc = include_str!("../../../docs/deterministic.md")]
     struct Deterministic;
+    #[cfg(feature = "lagcomp")]
+    #[doc = include_str!("../../../docs/netcode.md")]
+    struct Netcode;
 }

@@ -18,6 +18,8 @@ use muse_wire::{Duration, Link};
 use crate::{Error, Result, ServerAddress};
 
 pub(crate) use room::OpenRoom;
+#[cfg(feature = "relay")]
+pub use room::RoomLoss;
 
 /// The address that a server listens at, and the key by which it is known. A text such as `"[::]:7000"` is enough for a start.
 ///
@@ -74,8 +76,8 @@ impl Listen {
         self
     }
 
-    /// Asks the game about each client before it is in ([`ServerEvent::Asking`](crate::ServerEvent::Asking)), with
-    /// [`admit`](crate::Server::admit) and [`deny`](crate::Server::deny) as answers.
+    /// Asks the game about each client before it is in ([`ServerEvent::Asking`](crate::ServerEvent::Asking), in a deterministic match `MatchEvent::Asking`), with
+    /// [`admit`](crate::Server::admit) and [`deny`](crate::Server::deny) as answers. One that gets none is refused after 30 seconds.
     pub fn ask(mut self) -> Self {
         self.admission = Some(AdmissionLimits::default());
         self

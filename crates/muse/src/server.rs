@@ -46,7 +46,7 @@ use crate::{Channel, Join, Listen, Protocol, Result, ServerAddress};
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    link: EndpointDriver,
+    pub(crate) link: EndpointDriver,
     session: ServerSession,
     address: ServerAddress,
     pub(crate) room: Option<OpenRoom>,
@@ -92,6 +92,8 @@ impl Server {
             }
         };
         self.link.keep_buffer(buffer);
+        #[cfg(all(feature = "relay", not(target_arch = "wasm32")))]
+        let handled = handled.and_then(|()| self.handle_room(&mut handle));
         self.link.flush()?;
         handled
     }
@@ -171,7 +173,7 @@ impl Server {
         self.session.clients()
     }
 
-    /// Returns what is known of a client: account, hello, address; `None` if it is not connected.
+    /// Returns what is known of a client: account, hello, address; also while [`ServerEvent::Left`] is handled. `None` if it is not connected.
     pub fn info(&self, client: ClientId) -> Option<&ClientInfo> {
         self.session.info(client)
     }

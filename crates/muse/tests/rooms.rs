@@ -2,7 +2,7 @@
 
 use std::time::{Duration as Patience, Instant};
 
-use muse::drivers::relay::{Limits, Relay};
+use muse::drivers::relay::{HostTokens, Limits, Relay};
 use muse::drivers::{Clock, Driver};
 use muse::prelude::*;
 use muse::{UdpDriver, UdpOptions};
@@ -84,6 +84,50 @@ fn one_option_of_either_side_is_enough() {
     assert!(
         introductions > 0 && host == 1 && guest == 1,
         "by default they meet"
+    );
+}
+
+/// Runs a server with a room at this relay until it has said so many things of the room. Returns them, and the server.
+fn hear_of_room(mut relay: Relay, events: usize) -> (Vec<String>, Server) {
+    let clock = Clock::start();
+    let at = "127.0.0.1:0".parse().expect("an address");
+    let mut driver = UdpDriver::bind(at, &UdpOptions::default()).expect("a free port");
+    let relay_at = driver.local_addr().expect("it is bound").to_string();
+    let key = muse::new_key().expect("randomness");
+    let room = Listen::at("127.0.0.1:0").key(key).room(&relay_at);
+    let mut server = Server::listen(room, protocol()).expect("a free port");
+    let (mut heard, began) = (Vec::new(), Instant::now());
+    while heard.len() < events {
+        assert!(began.elapsed() < PATIENCE, "never told, only {heard:?}");
+        let polled = driver.poll(clock.now(), &mut relay);
+        polled.expect("the relay runs");
+        let served = server.tick_within(Duration::from_millis(1), |_, event| {
+            match event {
+                RoomOpened(code) => heard.push(format!("opened {code}")),
+                RoomLost(reason) => heard.push(format!("lost: {reason}")),
+                _ => {}
+            }
+            Ok(())
+        });
+        served.expect("the server runs");
+    }
+    (heard, server)
+}
+
+#[test]
+fn a_server_is_told_when_its_room_is_open_and_why_it_is_not() {
+    let now = Clock::start().now();
+    let open = Relay::danger_open(now, Limits::default(), [7; 32]);
+    let (heard, server) = hear_of_room(open, 1);
+    let code = server.short_code().expect("it has a room");
+    assert_eq!(heard, [format!("opened {code}")]);
+
+    let tokens = HostTokens::new(muse::new_key().expect("randomness"));
+    let guarded = Relay::new(now, Limits::default(), tokens, [7; 32]);
+    let (heard, _) = hear_of_room(guarded, 1);
+    assert!(
+        heard[0].starts_with("lost: ") && heard[0].contains("token"),
+        "{heard:?}"
     );
 }
 

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Program {
     child: Child,
     lines: Receiver<String>,
-    input: ChildStdin,
+    input: Option<ChildStdin>,
 }
 
 impl Program {
@@ -39,7 +39,7 @@ impl Program {
             .spawn()
             .expect("cargo has built the examples");
         let output = BufReader::new(child.stdout.take().expect("piped"));
-        let input = child.stdin.take().expect("piped");
+        let input = child.stdin.take();
         let (tell, lines) = channel();
         std::thread::spawn(move || {
             let mut read = output.lines().map_while(Result::ok);
@@ -70,7 +70,13 @@ impl Program {
     }
 
     fn type_line(&mut self, line: &str) {
-        writeln!(self.input, "{line}").expect("it reads what is typed");
+        let input = self.input.as_mut().expect("it has not ended");
+        writeln!(input, "{line}").expect("it reads what is typed");
+    }
+
+    /// Ends what is typed, after which a chat says goodbye.
+    fn end_input(&mut self) {
+        self.input = None;
     }
 }
 
@@ -94,7 +100,8 @@ fn two_people_chat() {
     ada.expect("Bob: hello");
     ada.type_line("");
     bob.expect("Ada is typing");
-    drop(bob);
+    bob.end_input();
+    ada.expect("Bob: leaves");
     drop(server);
 }
 

@@ -29,6 +29,8 @@ use peer::Peer;
 /// Mostly used through [`Relayed`](super::Relayed), which has the example. `seed` is secret randomness.
 pub struct Link {
     relay: SocketAddr,
+    /// Further addresses of a relay that has not answered yet, the next one first.
+    others: VecDeque<SocketAddr>,
     role: Role,
     secrets: Secrets,
     direct: bool,
@@ -157,6 +159,7 @@ impl Link {
         let keyed = secrets.keyed();
         let mut link = Self {
             relay,
+            others: VecDeque::new(),
             role,
             secrets,
             direct: true,
@@ -197,6 +200,14 @@ impl Link {
         self
     }
 
+    /// Further addresses of the relay, up to seven: all are asked in turn, a quarter of a second apart at first, until it answers from one of them. Default
+    /// none. To be called before the link is used.
+    pub fn elsewhere(mut self, addresses: &[SocketAddr]) -> Self {
+        let room = OTHERS_MAX - self.others.len();
+        self.others.extend(addresses.iter().take(room));
+        self
+    }
+
     /// The host's token, for a relay that opens rooms for holders of its master's tokens alone. Default none. To be called before the
     /// link is used. One with user data, or with more addresses than one, may be too long: then the relay refuses.
     pub fn token(mut self, token: ConnectToken) -> Self {
@@ -228,7 +239,7 @@ impl Link {
         self.public
     }
 
-    /// The relay.
+    /// The relay: once it has answered, the address of which it did.
     pub fn relay(&self) -> SocketAddr {
         self.relay
     }
@@ -285,7 +296,9 @@ impl Link {
         match Packet::parse(bytes) {
             Some(Packet::Probe { token, nonce }) => self.on_probe(now, from, token, nonce),
             Some(Packet::Echo { token, nonce }) => self.on_echo(now, from, token, nonce),
-            Some(packet) if from == self.relay => self.handle_relay(now, packet),
+            Some(packet) if from == self.relay || self.is_found(from, &packet) => {
+                self.handle_relay(now, packet);
+            }
             _ => {}
         }
     }
@@ -504,5 +517,7 @@ fn host_id() -> LegId {
     LegId::new(0, 0, End::Reserved)
 }
 
+/// Further addresses of a relay.
+const OTHERS_MAX: usize = 7;
 const OUT_MAX: usize = 4_096;
 const EVENTS_MAX: usize = 1_024;

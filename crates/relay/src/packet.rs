@@ -6,6 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use muse_wire::bytes::{EndOfBytes, Reader, Writer};
+use thiserror::Error;
 
 use super::code::{RoomCode, RoomKey};
 use super::cookie::Cookie;
@@ -102,26 +103,37 @@ impl LegId {
 }
 
 /// The reason for which a relay refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// There is no room with this code.
+    #[error("there is no room with this code")]
     NoSuchRoom,
     /// The relay has no place for another room, or this address has too many.
+    #[error("the relay has no place for another room, or this address has too many")]
     NoPlace,
     /// The room has no place for another guest.
+    #[error("the room is full")]
     RoomFull,
     /// The relay is about to end.
+    #[error("the relay is about to end")]
     Draining,
     /// The relay speaks another version.
+    #[error("the relay speaks another version")]
     Version,
     /// The host of the room has banned this guest.
+    #[error("the host of the room has banned this player")]
     Banned,
     /// The relay opens rooms for holders of a token of its master alone, and there was none or it is not good.
+    #[error(
+        "the relay opens rooms for holders of its master's tokens, and there was none or it is not good"
+    )]
     NoToken,
     /// The code of the room is another host's: open one with another key.
+    #[error("the code of the room is another host's")]
     Taken,
     /// A number that this version does not know.
+    #[error("a reason that this version does not know ({0})")]
     Unknown(u8),
 }
 

@@ -95,7 +95,7 @@ fn report_relay(
                     println!("muse ping {short} --relay {relay}");
                 }
             }
-            LinkEvent::Refused(reason) => bail!("the relay refused: {reason:?}"),
+            LinkEvent::Refused(reason) => bail!("the relay refused: {reason}"),
             other => tracing::info!(?other, "relay"),
         }
     }

@@ -36,7 +36,7 @@ use records::{Records, Tape};
     after_help = "Example: muse game --listen 127.0.0.1:7000 --mode versus --players 4 --danger-no-tokens\n         \
 muse game --listen [::]:0 --danger-no-tokens --relay relay.example.com:7788\n\n\
 A master starts it without --danger-no-tokens and sets environment variables that say where to register: see `muse up` and\n\
-`muse master --game \"muse game\"`. It prints its address and its public key; when the match is over it prints a report on\n\
+`muse master --protocol-id 1651076962 --game \"muse game\"`. It prints its address and its public key; when the match is over it prints a report on\n\
 cheating attempts and on how late its ticks were. Ctrl-C or SIGTERM ends the match."
 )]
 pub(crate) struct Arguments {
@@ -184,8 +184,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(relay) = &arguments.relay {
         let token = arguments.relay_token.as_deref();
         let room = crate::echo::room_options(arguments.relay_only, token)?;
-        let at = muse_program::address::resolve(relay)?;
-        line += &format!(", room {} at {relay}", server.open_room_with(at, room)?);
+        let code = server.open_room_with(relay.as_str(), room);
+        let code = code.with_context(|| format!("no way to the relay {relay}"))?;
+        line += &format!(", room {code} at {relay}");
     }
     println!("{line}");
     let master = enrolment

@@ -181,7 +181,7 @@ impl Session {
                 LinkEvent::Joined { public } => println!("through the relay, as {public}"),
                 LinkEvent::Direct { address, .. } => println!("directly, to {address}"),
                 LinkEvent::Relayed { .. } => println!("through the relay again"),
-                LinkEvent::Refused(reason) => bail!("the relay refused: {reason:?}"),
+                LinkEvent::Refused(reason) => bail!("the relay refused: {reason}"),
                 LinkEvent::Unanswered => println!("the relay does not answer"),
                 _ => (),
             }

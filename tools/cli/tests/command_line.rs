@@ -31,6 +31,13 @@ fn every_command_has_help_with_an_example() {
     }
 }
 
+#[test]
+fn the_game_says_how_a_master_starts_it() {
+    let help = String::from_utf8(muse("game --help").stdout).expect("text");
+    let id = format!("muse master --protocol-id {} ", muse_biobot::PROTOCOL);
+    assert!(help.contains(&id), "no {id:?} in {help}");
+}
+
 #[cfg(feature = "legacy")]
 #[test]
 fn every_command_of_older_protocols_has_help_with_an_example() {

@@ -3,13 +3,15 @@
 #[path = "game/server.rs"]
 mod server;
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
 use muse_biobot::{Command as Keys, FromPlayer, Level, Phase, Player, ToPlayer};
 use muse_drivers::ClientDriver;
 use muse_lockstep::replay::Chunks;
+use muse_relay::{MasterKey, host_token_issuer};
 use muse_transport::{Event, Refusal};
 
 use server::Game;
@@ -254,6 +256,43 @@ fn a_signal_ends_the_match_and_players_are_told() {
     let (text, well) = game.end();
     assert!(well, "{text}");
     assert!(text.contains("player 0 (Ada"), "{text}");
+}
+
+#[test]
+fn a_game_says_when_its_room_is_open_and_why_it_is_not() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("relay.key");
+    let master = MasterKey::of(&host_token_issuer(&[6; 32])).to_string();
+    let guarded = [
+        "--master-key",
+        &master,
+        "--key-file",
+        file.to_str().expect("text"),
+    ];
+    for (who, expected) in [
+        (&[][..], "the room is open"),
+        (
+            &guarded,
+            "no room: the relay opens rooms for holders of its master's tokens",
+        ),
+    ] {
+        let mut relay = Command::new(env!("CARGO_BIN_EXE_muse"))
+            .args(["relay", "--listen", "127.0.0.1:0"])
+            .args(who)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the relay starts");
+        let mut ready = String::new();
+        let mut output = BufReader::new(relay.stdout.take().expect("piped"));
+        output.read_line(&mut ready).expect("a line");
+        let at = ready.split_whitespace().nth(1).expect("ready ADDRESS");
+        let mut game = Game::start(&["--no-web", "--relay", at]);
+        let line = game.line();
+        assert!(line.starts_with(expected), "{line}");
+        drop(game);
+        relay.kill().expect("it runs");
+        relay.wait().expect("it ends");
+    }
 }
 
 #[test]

@@ -37,8 +37,3 @@ mod sides;
 pub mod sim;
 pub mod stage;
 pub mod truth;
-
-/// The page of the netcode, so that its programs are compiled and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/netcode.md")]
-struct Page;

@@ -47,6 +47,36 @@ fn the_programs_of_the_start_pages_are_the_examples_that_are_tested() {
 }
 
 #[test]
+fn contributors_are_told_how_many_targets_are_fuzzed_and_for_how_long() {
+    let page = read("CONTRIBUTING.md");
+    let script = read("scripts/fuzz-smoke.sh");
+    let (_, case) = script.split_once("case $1 in").expect("times by target");
+    let (patterns, _) = case.split_once(')').expect("the first case");
+    let is_strangers = |name: &str| {
+        patterns
+            .split('|')
+            .any(|pattern| match pattern.trim().strip_suffix('*') {
+                Some(start) => name.starts_with(start),
+                None => name == pattern.trim(),
+            })
+    };
+    let folder = repository_root().join("fuzz/fuzz_targets");
+    let files = std::fs::read_dir(folder).expect("the folder is there");
+    let names: Vec<String> = files
+        .map(|file| file.expect("it can be read").path())
+        .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+        .collect();
+    let strangers = names.iter().filter(|name| is_strangers(name)).count();
+    for counted in [
+        format!("for each of {} targets", names.len()),
+        format!("each of the {} fuzz targets", names.len()),
+        format!("each of those {strangers} among them"),
+    ] {
+        assert!(page.contains(&counted), "CONTRIBUTING.md: {counted:?}");
+    }
+}
+
+#[test]
 fn links_lead_somewhere() {
     let mut broken = Vec::new();
     for file in repository_files() {

@@ -232,7 +232,7 @@ mod rooms {
     use super::*;
     use crate::RoomOptions;
     use crate::native::connect::any_address;
-    use crate::native::relay::{join_room, open_room, with_local_address};
+    use crate::native::relay::{join_room, open_room, with_local_addresses};
 
     impl AsyncEndpointDriver {
         /// Opens a room at a relay; see [`EndpointDriver::open_room`](crate::EndpointDriver::open_room).
@@ -247,13 +247,14 @@ mod rooms {
             options: RoomOptions,
         ) -> io::Result<ShortCode> {
             let host_key = self.endpoint.public_key();
-            let (link, code) = open_room(self.now(), relay, host_key, options)?;
+            let (link, code) = open_room(self.now(), &[relay], host_key, options)?;
             self.set_link(link)?;
             Ok(code)
         }
 
         fn set_link(&mut self, link: Link) -> io::Result<()> {
-            self.link = Some(with_local_address(link, self.local_addr()?));
+            let relays = [link.relay()];
+            self.link = Some(with_local_addresses(link, &relays, self.local_addr()?));
             Ok(())
         }
 
@@ -290,7 +291,7 @@ mod rooms {
         ) -> io::Result<Self> {
             let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
             let mut driver = AsyncEndpointDriver::new(socket, config)?;
-            driver.set_link(join_room(driver.now(), relay, code, &options)?)?;
+            driver.set_link(join_room(driver.now(), &[relay], code, &options)?)?;
             Self::begin(driver, &[Link::host_address()], how)
         }
 
@@ -306,7 +307,7 @@ mod rooms {
             let socket = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
             let mut driver = AsyncEndpointDriver::new(socket, config)?;
             let now = driver.now();
-            let link = join_room(now, relay, code.room(), &options)?;
+            let link = join_room(now, &[relay], code.room(), &options)?;
             driver.set_link(link.take_key(now, code))?;
             Self::begin(driver, &[Link::host_address()], how)
         }

@@ -1,7 +1,7 @@
 //! Rooms at a relay: the drivers' side, and the operating system's part of links, which is randomness and our own address.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 
 use muse_relay::{CodeSecret, Invitation, LinkEvent, RoomCode, RoomKey, ShortCode};
 pub(crate) use muse_relay::{Link, Through};
@@ -9,13 +9,14 @@ use muse_transport::token::ConnectToken;
 use muse_transport::{Config, Connect, ServerPublicKey};
 use muse_wire::Instant;
 
-use crate::native::connect::any_address;
+use crate::native::connect::{any_address, socket_towards};
 use crate::sockets::Sockets;
-use crate::{ClientDriver, EndpointDriver, UdpDriver, UdpOptions, fill_random};
+use crate::{ClientDriver, EndpointDriver, fill_random};
 
 impl EndpointDriver {
     /// Opens a room at a relay, so that clients behind routers can come by its short code, and others as before. One room at a time; a
-    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. The code leads to the room for those who know the relay; an
+    /// new one replaces the one before. [`poll_relay_event`](Self::poll_relay_event) says when it is open. A name is looked up first, which waits, and the relay is asked
+    /// at all of its addresses until it answers from one of them. The code leads to the room for those who know the relay; an
     /// [`Invitation`](muse_relay::Invitation) holds everything.
     ///
     /// ```
@@ -40,18 +41,19 @@ impl EndpointDriver {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn open_room(&mut self, relay: SocketAddr) -> io::Result<ShortCode> {
+    pub fn open_room(&mut self, relay: impl ToSocketAddrs) -> io::Result<ShortCode> {
         self.open_room_with(relay, RoomOptions::default())
     }
 
     /// As [`open_room`](Self::open_room), with options.
     pub fn open_room_with(
         &mut self,
-        relay: SocketAddr,
+        relay: impl ToSocketAddrs,
         options: RoomOptions,
     ) -> io::Result<ShortCode> {
-        let (link, code) = open_room(self.now(), relay, self.endpoint.public_key(), options)?;
-        self.set_relay(link)?;
+        let relays = reachable(relay, self.local_addr()?)?;
+        let (link, code) = open_room(self.now(), &relays, self.endpoint.public_key(), options)?;
+        self.set_relay(link, &relays)?;
         Ok(code)
     }
 
@@ -66,8 +68,9 @@ impl EndpointDriver {
     }
 
     /// Lets peers come through a relay as well.
-    fn set_relay(&mut self, link: Link) -> io::Result<()> {
-        self.sockets.relay = Some(with_local_address(link, self.local_addr()?));
+    fn set_relay(&mut self, link: Link, relays: &[SocketAddr]) -> io::Result<()> {
+        let link = with_local_addresses(link, relays, self.local_addr()?);
+        self.sockets.relay = Some(link);
         Ok(())
     }
 }
@@ -76,33 +79,35 @@ impl ClientDriver {
     /// Begins to connect to the host of a room, through the relay at `relay` and then directly where that works. It is the
     /// same connection as any other; [`poll_relay_event`](EndpointDriver::poll_relay_event) tells about the way to it.
     pub fn join(
-        relay: SocketAddr,
+        relay: impl ToSocketAddrs,
         code: RoomCode,
         options: RoomOptions,
         config: Config,
         how: Connect,
     ) -> io::Result<Self> {
-        let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
+        let mut relays: Vec<SocketAddr> = relay.to_socket_addrs()?.collect();
+        let driver = socket_towards(&mut relays)?;
         let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
-        let link = join_room(driver.now(), relay, code, &options)?;
-        driver.set_relay(link)?;
+        let link = join_room(driver.now(), &relays, code, &options)?;
+        driver.set_relay(link, &relays)?;
         Self::begin(driver, &[Link::host_address()], how)
     }
 
     /// As [`join`](Self::join), with a short code and no key: the host's is learned by the code, through the relay, which cannot read or guess it.
     /// `how` is [`Connect::key_follows`]. A code that leads nowhere ends in [`Refusal::NoWay`](muse_transport::Refusal::NoWay), which says why.
     pub fn join_by_code(
-        relay: SocketAddr,
+        relay: impl ToSocketAddrs,
         code: ShortCode,
         options: RoomOptions,
         config: Config,
         how: Connect,
     ) -> io::Result<Self> {
-        let driver = UdpDriver::bind(any_address(relay), &UdpOptions::default())?;
+        let mut relays: Vec<SocketAddr> = relay.to_socket_addrs()?.collect();
+        let driver = socket_towards(&mut relays)?;
         let mut driver = EndpointDriver::new(Sockets::udp(driver), config)?;
         let now = driver.now();
-        let link = join_room(now, relay, code.room(), &options)?;
-        driver.set_relay(link.take_key(now, code))?;
+        let link = join_room(now, &relays, code.room(), &options)?;
+        driver.set_relay(link.take_key(now, code), &relays)?;
         Self::begin(driver, &[Link::host_address()], how)
     }
 
@@ -148,14 +153,36 @@ pub(crate) fn seed() -> io::Result<[u8; 32]> {
     Ok(seed)
 }
 
-/// A link that joins a room at `relay`.
+/// The addresses of a relay that a socket bound at `bound` can reach, at least one.
+pub(crate) fn reachable(
+    relay: impl ToSocketAddrs,
+    bound: SocketAddr,
+) -> io::Result<Vec<SocketAddr>> {
+    let mut relays: Vec<SocketAddr> = relay.to_socket_addrs()?.collect();
+    if bound.is_ipv4() {
+        relays.retain(SocketAddr::is_ipv4);
+    }
+    match relays.is_empty() {
+        true => Err(no_relay()),
+        false => Ok(relays),
+    }
+}
+
+/// A link that joins a room at the relay with these addresses.
 pub(crate) fn join_room(
     now: Instant,
-    relay: SocketAddr,
+    relays: &[SocketAddr],
     code: RoomCode,
     options: &RoomOptions,
 ) -> io::Result<Link> {
-    Ok(Link::join(now, relay, code, seed()?).direct(!options.relay_only))
+    let (first, others) = relays.split_first().ok_or_else(no_relay)?;
+    let link = Link::join(now, *first, code, seed()?).elsewhere(others);
+    Ok(link.direct(!options.relay_only))
+}
+
+fn no_relay() -> io::Error {
+    let text = "the relay's name has no address that this socket can reach";
+    io::Error::new(io::ErrorKind::NotFound, text)
 }
 
 /// The key that a guest has learned by a short code, or why there is none.
@@ -165,10 +192,10 @@ pub(crate) fn host_key(link: &mut Link) -> Option<Result<ServerPublicKey, String
     Some(key.map_err(|reason| reason.to_string()))
 }
 
-/// A link that opens a room at `relay` and gives the host's key to guests with the room's short code; and that code.
+/// A link that opens a room at the relay with these addresses and gives the host's key to guests with the room's short code; and that code.
 pub(crate) fn open_room(
     now: Instant,
-    relay: SocketAddr,
+    relays: &[SocketAddr],
     host_key: Option<ServerPublicKey>,
     options: RoomOptions,
 ) -> io::Result<(Link, ShortCode)> {
@@ -180,7 +207,9 @@ pub(crate) fn open_room(
     let mut key = [0; 16];
     fill_random(&mut key)?;
     let key = RoomKey::new(key);
-    let link = Link::open(now, relay, key, seed()?).direct(!options.relay_only);
+    let (first, others) = relays.split_first().ok_or_else(no_relay)?;
+    let link = Link::open(now, *first, key, seed()?).elsewhere(others);
+    let link = link.direct(!options.relay_only);
     let link = match options.token {
         Some(token) => link.token(token),
         None => link,
@@ -193,9 +222,10 @@ pub(crate) fn open_room(
 }
 
 /// Tells the link where the socket at `bound` is in the local network.
-pub(crate) fn with_local_address(link: Link, bound: SocketAddr) -> Link {
-    let here = local_address(link.relay(), bound);
-    link.local_addresses(here.as_slice())
+pub(crate) fn with_local_addresses(link: Link, relays: &[SocketAddr], bound: SocketAddr) -> Link {
+    relays.iter().fold(link, |link, relay| {
+        link.local_addresses(local_address(*relay, bound).as_slice())
+    })
 }
 
 /// The address of this machine on the way to `relay`, with the port of the socket at `bound`. None where there is no way, which the

@@ -11,6 +11,7 @@ use muse_wire::{Duration, Instant};
 
 use super::MatchEvent;
 use super::links::{Links, OWN_LINK};
+use crate::session::Applicant;
 
 /// One machine of a match: a player who hosts, a server that only orders, or a guest.
 ///
@@ -275,6 +276,11 @@ impl<G: DeterministicGame> Participant<G> {
                         player.is_over = true;
                         self.tell(MatchEvent::Lost);
                     }
+                }
+            }
+            Event::Asking { .. } if self.links.is_some() => {
+                if let Some(applicant) = Applicant::from_event(event) {
+                    self.tell(MatchEvent::Asking(applicant));
                 }
             }
             _ => {}

@@ -5,7 +5,7 @@ use muse_lockstep::{DeterministicGame, Frame, MatchConfig, Orderer, Role, Seat, 
 use muse_transport::Endpoint;
 use muse_wire::{Duration, Instant};
 
-use super::{MATCH_CHANNEL, MatchEvent, Participant, transport_config};
+use super::{Applicant, MATCH_CHANNEL, MatchEvent, Participant, transport_config};
 use crate::place::Open;
 use crate::{Join, Listen, Result, ServerAddress};
 
@@ -192,6 +192,22 @@ impl<G: DeterministicGame> DeterministicSession<G> {
         Ok(given?)
     }
 
+    /// Lets a client in that [asks](MatchEvent::Asking), with the next tick.
+    pub fn admit(&mut self, applicant: &Applicant) {
+        let driver = self.side.driver_mut();
+        let (now, connection) = (driver.now(), applicant.connection());
+        // One that is gone, or waited too long, has been told so already.
+        let _ = driver.endpoint_mut().admit(now, connection);
+    }
+
+    /// Refuses a client that [asks](MatchEvent::Asking); it reads `text` in [`MatchEvent::Refused`].
+    pub fn deny(&mut self, applicant: &Applicant, text: &str) {
+        let driver = self.side.driver_mut();
+        let (now, connection) = (driver.now(), applicant.connection());
+        let endpoint = driver.endpoint_mut();
+        let _ = endpoint.deny(now, connection, CODE_DENIED, text);
+    }
+
     /// Returns what guests join by, as seen from the local network. A host behind a router puts the router's name or address in its
     /// place and forwards the port, or uses a relay. A guest has none.
     pub fn address(&self) -> Option<&ServerAddress> {
@@ -273,6 +289,9 @@ impl<G: DeterministicGame> DeterministicSession<G> {
         self.side.driver_mut().poll_relay_event()
     }
 }
+
+/// The code of clients that the game denies.
+const CODE_DENIED: u16 = 1;
 
 /// A number that tells this life of a machine from others.
 fn nonce() -> Result<u32> {

@@ -164,6 +164,10 @@ where
                 handle(self, event)?;
             }
         }
+        #[cfg(all(feature = "relay", not(target_arch = "wasm32")))]
+        while let Some(event) = self.server.poll_room() {
+            handle(self, event)?;
+        }
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use muse_netcode::prediction::Game;
 use muse_schema::State;
 use muse_wire::{Duration, Instant};
 
-use super::{HostEvent, MatchHost, MatchHostConfig, MatchOutcome, MatchPlan};
+use super::{HostEvent, HostedMatch, MatchHost, MatchHostConfig, MatchOutcome, MatchPlan};
 use crate::session::ServerEvent;
 use crate::{Error, GameServer, Protocol, Result};
 
@@ -22,8 +22,10 @@ pub(crate) struct Hosting {
     until: Option<Instant>,
     /// Seats of players who are gone and may come back.
     kept: BTreeMap<AccountId, Instant>,
-    /// The clients with a seat, also those that have just left.
+    /// The clients with a seat that are connected.
     accounts: BTreeMap<ClientId, AccountId>,
+    /// The clients that had a seat and are gone, whose players may still be in the world.
+    gone: BTreeMap<ClientId, AccountId>,
 }
 
 impl<G: Game> GameServer<G>
@@ -58,6 +60,7 @@ where
             until: None,
             kept: BTreeMap::new(),
             accounts: BTreeMap::new(),
+            gone: BTreeMap::new(),
         }));
         Ok(server)
     }
@@ -67,9 +70,19 @@ where
         self.hosting.as_ref().and_then(|it| it.host.plan())
     }
 
-    /// Returns the account of a client; none if it is not connected.
+    /// Returns the match itself: to ask for a player's saved progress by [`ask_profile`](HostedMatch::ask_profile), which
+    /// [`ServerEvent::Profile`] answers, and to keep it by [`save_progress`](HostedMatch::save_progress), before the result is handed in. `None` without a
+    /// master.
+    pub fn hosted_match(&mut self) -> Option<&mut HostedMatch> {
+        Some(&mut self.hosting.as_mut()?.host)
+    }
+
+    /// Returns the account of a client, also of one that had a seat in the match and is gone: its player may still be in the world, and its points
+    /// count. `None` if it never had one.
     pub fn account(&self, client: ClientId) -> Option<AccountId> {
-        self.info(client).map(|info| AccountId(info.account))
+        let connected = self.info(client).map(|info| AccountId(info.account));
+        let gone = || self.hosting.as_ref()?.gone.get(&client).copied();
+        connected.or_else(gone)
     }
 
     /// Hands in the result of the match, once; it is repeated until the master has stored it. If the master refuses it, [`tick`](Self::tick) returns
@@ -122,7 +135,12 @@ where
                 Some(HostEvent::Refused { message, refusal }) if message.is_final() => {
                     return Err(Error::MatchRefused(refusal));
                 }
-                Some(_) => {}
+                Some(HostEvent::Refused { message, refusal }) => {
+                    handle(self, ServerEvent::MasterRefused(message, refusal))?;
+                }
+                Some(HostEvent::Profile(profile)) => handle(self, ServerEvent::Profile(profile))?,
+                // A player without a seat is disconnected on arrival, and `has_ended` says the other.
+                Some(HostEvent::SeatOpened(_) | HostEvent::Ended) => {}
             }
         }
         if self.advance_match(now) {
@@ -148,6 +166,7 @@ where
         };
         if hosting.host.has_seat(account) {
             hosting.kept.remove(&account);
+            hosting.gone.remove(&client);
             hosting.accounts.insert(client, account);
             return true;
         }
@@ -165,6 +184,7 @@ where
             return false;
         };
         hosting.kept.insert(account, now + SEAT_KEPT);
+        hosting.gone.insert(client, account);
         true
     }
 

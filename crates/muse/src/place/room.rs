@@ -3,8 +3,9 @@
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use native::{Room, join, join_by_code};
 
-use muse_drivers::relay::{Invitation, ShortCode};
+use muse_drivers::relay::{Invitation, LinkEvent, Refusal, ShortCode};
 use muse_transport::ServerPublicKey;
+use thiserror::Error;
 
 use crate::{Join, Server};
 
@@ -41,6 +42,29 @@ impl From<&Invitation> for Join {
     }
 }
 
+/// The reason for which a server has no room at its relay. Nobody can come by its code meanwhile; the address, and clients that talk directly, are not affected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RoomLoss {
+    /// The relay does not answer. A room that was open is asked for again by itself until it is; one that never was is not.
+    #[error("the relay does not answer: is it running, and can its UDP port be reached?")]
+    Unanswered,
+    /// The relay opens no room for this server, which does not ask again.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+impl RoomLoss {
+    /// Returns the loss that an event of a host's link to its relay means, for a server with a driver of its own.
+    pub fn from_link(event: &LinkEvent) -> Option<Self> {
+        match event {
+            LinkEvent::Unanswered => Some(Self::Unanswered),
+            LinkEvent::Refused(reason) => Some(Self::Refused(*reason)),
+            _ => None,
+        }
+    }
+}
+
 /// Returns the invitation that a text is, if it is one.
 pub(super) fn invitation(text: &str) -> Option<Invitation> {
     text.parse().ok()
@@ -55,8 +79,6 @@ pub(super) fn host_key(invitation: &Invitation) -> ServerPublicKey {
 mod native {
     //! The part that needs sockets.
 
-    use std::net::{SocketAddr, ToSocketAddrs};
-
     use muse_drivers::{ClientDriver, EndpointDriver, RoomOptions};
     use muse_netcode::prediction::Game;
     use muse_schema::State;
@@ -65,7 +87,7 @@ mod native {
 
     use super::super::Target;
     use super::*;
-    use crate::{GameServer, Listen, Result};
+    use crate::{GameServer, Listen, Result, ServerEvent};
 
     /// The room that a server is to open.
     #[derive(Debug, Default)]
@@ -75,7 +97,8 @@ mod native {
     }
 
     impl Listen {
-        /// Opens a room at a relay besides, so that players behind routers can come by an invitation.
+        /// Opens a room at a relay (host and port) besides, so that players behind routers can come by an invitation.
+        /// [`ServerEvent::RoomOpened`] says when it is open, [`ServerEvent::RoomLost`] why it is not.
         pub fn room(mut self, relay: &str) -> Self {
             self.room.relay = Some(relay.to_owned());
             self
@@ -122,10 +145,12 @@ mod native {
             let Some(relay) = self.relay else {
                 return Ok(None);
             };
-            let relay = lookup(&relay)?;
-            let code = link.open_room_with(relay, self.options)?;
+            let code = link
+                .open_room_with(&*relay, self.options)
+                .map_err(named(&relay))?;
+            let at = link.relay().expect("it has just been opened");
             let invitation = Invitation {
-                relay,
+                relay: at.relay(),
                 code: code.room(),
                 host_key: *key.as_bytes(),
             };
@@ -133,11 +158,40 @@ mod native {
         }
     }
 
+    impl Server {
+        /// Tells a server without a game what became of its room.
+        pub(crate) fn handle_room(
+            &mut self,
+            handle: &mut impl FnMut(&mut Self, ServerEvent<'_>) -> Result<()>,
+        ) -> Result<()> {
+            while let Some(event) = self.poll_room() {
+                handle(self, event)?;
+            }
+            Ok(())
+        }
+
+        /// Returns the next event of the room at the relay.
+        pub(crate) fn poll_room<E>(&mut self) -> Option<ServerEvent<'static, E>> {
+            loop {
+                let event = self.link.poll_relay_event()?;
+                if let Some(loss) = RoomLoss::from_link(&event) {
+                    return Some(ServerEvent::RoomLost(loss));
+                }
+                if let LinkEvent::Opened { .. } = event
+                    && let (Some(link), Some(room)) = (self.link.relay(), &mut self.room)
+                {
+                    room.invitation.relay = link.relay();
+                    return Some(ServerEvent::RoomOpened(room.code));
+                }
+            }
+        }
+    }
+
     impl<G: Game> GameServer<G>
     where
         G::Player: State,
     {
-        /// Opens a room at a relay, for players behind routers; [`short_code`](Server::short_code) is what friends type.
+        /// Opens a room at a relay, for players behind routers; [`ServerEvent::RoomOpened`] has the code that friends type.
         pub fn room(relay: &str, rules: G) -> Result<Self> {
             Self::listen(Listen::at("[::]:0").room(relay), rules)
         }
@@ -172,10 +226,8 @@ mod native {
             std::io::Error::new(std::io::ErrorKind::InvalidInput, text)
         };
         let code: ShortCode = code.parse().map_err(invalid)?;
-        let (relay, options) = (lookup(relay)?, options(relay_only));
-        Ok(ClientDriver::join_by_code(
-            relay, code, options, config, how,
-        )?)
+        let joined = ClientDriver::join_by_code(relay, code, options(relay_only), config, how);
+        Ok(joined.map_err(named(relay))?)
     }
 
     fn options(relay_only: bool) -> RoomOptions {
@@ -185,11 +237,8 @@ mod native {
         }
     }
 
-    fn lookup(name: &str) -> Result<SocketAddr> {
-        let none = || {
-            let text = format!("{name} has no address");
-            std::io::Error::new(std::io::ErrorKind::NotFound, text)
-        };
-        Ok(name.to_socket_addrs()?.next().ok_or_else(none)?)
+    /// Says which relay it was that could not be looked up or reached.
+    fn named(relay: &str) -> impl Fn(std::io::Error) -> std::io::Error + '_ {
+        move |error| std::io::Error::new(error.kind(), format!("the relay {relay}: {error}"))
     }
 }

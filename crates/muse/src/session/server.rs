@@ -24,7 +24,8 @@ pub enum ServerEvent<'a, E = ()> {
     Joined(ClientId),
     /// A client whose player is still in the world came back and plays it on.
     Returned(ClientId),
-    /// A client is gone, with the reason; its player stays until it is despawned.
+    /// A client is gone, with the reason; its player stays until it is despawned. [`info`](ServerSession::info) still says who it was, until this event
+    /// has been handled.
     Left(ClientId, CloseReason),
     /// A message arrived.
     Received(ClientId, Incoming<'a>),
@@ -41,12 +42,24 @@ pub enum ServerEvent<'a, E = ()> {
     Emitted(ClientId, E),
     /// The players have been simulated: now simulate the rest of the world, before clients are told of it.
     TickFinished(Tick),
+    /// The server's room at a relay is open: friends can come by this code.
+    #[cfg(feature = "relay")]
+    RoomOpened(muse_drivers::relay::ShortCode),
+    /// The server has no room at its relay, or no longer, and why.
+    #[cfg(feature = "relay")]
+    RoomLost(crate::RoomLoss),
     /// The master gave this server a match to host.
     #[cfg(feature = "master")]
     MatchAssigned(crate::master::MatchPlan),
     /// Everybody who has a seat in the master's match is connected.
     #[cfg(feature = "master")]
     MatchStarted,
+    /// A player's name and saved progress, as [`ask_profile`](crate::master::HostedMatch::ask_profile) asked.
+    #[cfg(feature = "master")]
+    Profile(crate::master::PlayerProfile),
+    /// The master refused to tell a profile or to save progress, and does not want to be asked again.
+    #[cfg(feature = "master")]
+    MasterRefused(crate::master::ServerMessage, crate::master::ServerRefusal),
 }
 
 /// A client that waits for a decision.
@@ -55,6 +68,37 @@ pub struct Applicant {
     /// The facts about it. Somebody who recorded its hello may repeat it.
     pub info: ClientInfo,
     connection: ConnectionId,
+}
+
+impl Applicant {
+    /// Returns the client that an event of an endpoint asks about; `None` of another event.
+    pub fn from_event(event: &Event<'_>) -> Option<Self> {
+        let Event::Asking {
+            connection,
+            account,
+            user_data,
+            hello,
+            address,
+        } = event
+        else {
+            return None;
+        };
+        let info = ClientInfo {
+            account: *account,
+            hello: hello.to_vec(),
+            user_data: user_data.to_vec(),
+            address: Some(*address),
+        };
+        Some(Self {
+            info,
+            connection: *connection,
+        })
+    }
+
+    /// Returns its connection, for [`Endpoint::admit`] and [`Endpoint::deny`].
+    pub const fn connection(&self) -> ConnectionId {
+        self.connection
+    }
 }
 
 /// The facts that a server knows about a client.
@@ -81,6 +125,8 @@ struct Member {
 pub struct ServerSession {
     protocol: Protocol,
     members: BTreeMap<ClientId, Member>,
+    /// The client that the last event said has left.
+    left: Option<(ClientId, ClientInfo)>,
     clients: BTreeMap<ConnectionId, ClientId>,
     /// The id of each account, also of those that are gone.
     accounts: BTreeMap<u64, ClientId>,
@@ -97,6 +143,7 @@ impl ServerSession {
         Self {
             protocol,
             members: BTreeMap::new(),
+            left: None,
             clients: BTreeMap::new(),
             accounts: BTreeMap::new(),
             next: 1,
@@ -117,26 +164,16 @@ impl ServerSession {
         endpoint: &mut Endpoint,
         event: Event<'a>,
     ) -> Option<ServerEvent<'a, E>> {
+        self.left = None;
         match event {
-            Event::Asking {
-                connection,
-                account,
-                user_data,
-                hello,
-                address,
-            } => {
-                if self.banned.contains(&account) {
+            Event::Asking { .. } => {
+                let applicant = Applicant::from_event(&event)?;
+                if self.banned.contains(&applicant.info.account) {
                     // One that is gone has been told so already.
-                    let _ = endpoint.deny(now, connection, CODE_BANNED, BANNED);
+                    let _ = endpoint.deny(now, applicant.connection, CODE_BANNED, BANNED);
                     return None;
                 }
-                let info = ClientInfo {
-                    account,
-                    hello: hello.to_vec(),
-                    user_data: user_data.to_vec(),
-                    address: Some(address),
-                };
-                Some(ServerEvent::Asking(Applicant { info, connection }))
+                Some(ServerEvent::Asking(applicant))
             }
             Event::Connected {
                 connection,
@@ -159,7 +196,8 @@ impl ServerSession {
             }
             Event::Closed { connection, reason } => {
                 let client = self.clients.remove(&connection)?;
-                self.members.remove(&client);
+                let member = self.members.remove(&client)?;
+                self.left = Some((client, member.info));
                 Some(ServerEvent::Left(client, reason))
             }
             Event::Message {
@@ -219,9 +257,11 @@ impl ServerSession {
         self.members.keys().copied()
     }
 
-    /// Returns what is known of a client; `None` if it is not connected.
+    /// Returns what is known of a client, also of one that has just [left](ServerEvent::Left); `None` once the next event is there.
     pub fn info(&self, client: ClientId) -> Option<&ClientInfo> {
-        Some(&self.members.get(&client)?.info)
+        let left = self.left.as_ref().filter(|(left, _)| *left == client);
+        let connected = self.members.get(&client).map(|member| &member.info);
+        connected.or(left.map(|(_, info)| info))
     }
 
     /// Returns the connection of a client, for the endpoint.

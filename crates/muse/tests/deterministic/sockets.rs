@@ -8,7 +8,7 @@ use muse::drivers::{Clock, Driver};
 use muse::lockstep::samples::duel::{Buttons, Duel};
 use muse::lockstep::samples::rts::{Order, Rts};
 use muse::lockstep::{DeterministicGame, Frame, MatchConfig, Rng};
-use muse::{Duration, Listen, Refusal, UdpDriver, UdpOptions};
+use muse::{Duration, Join, Listen, Refusal, UdpDriver, UdpOptions};
 
 type Play<G> = DeterministicSession<G>;
 
@@ -150,6 +150,47 @@ fn another_game_is_refused_when_it_connects() {
         "{told:?}"
     );
     assert!(guest.is_over());
+}
+
+#[test]
+fn a_host_decides_who_comes_in() {
+    let host = Play::host(at_loopback().ask(), duel_config(), Duel::new(3));
+    let mut host = host.expect("a free port");
+    let address = host.address().expect("a host has one").to_string();
+    let join = |name: &[u8]| {
+        let join = Join::to(&address).hello(name);
+        Play::join(join, duel_config(), Duel::new(3)).expect("a free port")
+    };
+    let mut eve = join(b"Eve");
+    let mut told = Vec::new();
+    while told.is_empty() {
+        for event in host.tick(|_| Buttons::default()).expect("a socket") {
+            if let MatchEvent::Asking(applicant) = event {
+                assert_eq!(applicant.info.hello, b"Eve");
+                host.deny(&applicant, "banned until Monday");
+            }
+        }
+        told = eve.tick(|_| Buttons::default()).expect("a socket");
+    }
+    let denied = |event: &MatchEvent<_>| match event {
+        MatchEvent::Refused(reason) => reason.to_string().contains("banned until Monday"),
+        _ => false,
+    };
+    assert!(denied(&told[0]), "{told:?}");
+
+    let mut ada = join(b"Ada");
+    let mut has_asked = false;
+    while ada.seat().is_none() {
+        for event in host.tick(|_| Buttons::default()).expect("a socket") {
+            if let MatchEvent::Asking(applicant) = event {
+                assert_eq!(applicant.info.hello, b"Ada");
+                has_asked = true;
+                host.admit(&applicant);
+            }
+        }
+        ada.tick(|_| Buttons::default()).expect("a socket");
+    }
+    assert!(has_asked);
 }
 
 #[test]

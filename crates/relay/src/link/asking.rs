@@ -35,6 +35,9 @@ impl Link {
         {
             asking.cookie = None;
         }
+        if asking.interval > ASK_INTERVAL && asking.cookie.is_none() {
+            self.try_next_address();
+        }
         self.state_due = now + asking.interval;
         let limit = if waited > ASK_TIME {
             ASK_INTERVAL_LATE
@@ -44,6 +47,31 @@ impl Link {
         asking.interval = (asking.interval * 3 / 2).min(limit);
         self.state = State::Asking(asking);
         self.send_request(&asking);
+    }
+
+    /// Asks a relay that has not answered at its next address, if it has more than one.
+    fn try_next_address(&mut self) {
+        if let Some(next) = self.others.pop_front() {
+            let silent = std::mem::replace(&mut self.relay, next);
+            self.others.push_back(silent);
+        }
+    }
+
+    /// Returns true if this is the relay's first answer, from an address that was asked before the present one, and takes that.
+    pub(super) fn is_found(&mut self, from: SocketAddr, packet: &Packet) -> bool {
+        let State::Asking(asking) = self.state else {
+            return false;
+        };
+        let (Packet::Cookie { random, .. } | Packet::Refused { random, .. }) = packet else {
+            return false;
+        };
+        if *random != asking.random || asking.cookie.is_some() {
+            return false;
+        }
+        let asked = self.others.iter_mut().find(|other| **other == from);
+        asked
+            .map(|other| std::mem::swap(&mut self.relay, other))
+            .is_some()
     }
 
     pub(super) fn send_request(&mut self, asking: &Asking) {
@@ -106,6 +134,7 @@ impl Link {
         self.state = State::Ready(Ready { id, unanswered: 0 });
         self.state_due = now + KEEP_INTERVAL;
         self.was_ready = true;
+        self.others.clear();
         self.public = Some(observed);
         self.event(match self.role {
             Role::Host(key) => LinkEvent::Opened {

@@ -1,10 +1,10 @@
 //! Rooms: codes, changes of address, restarts, ends, limits.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use muse_netem::NatKind;
 use muse_relay::{Limits, Link, LinkEvent, LinkState, Refusal, RoomKey};
-use muse_wire::Duration;
+use muse_wire::{Duration, Instant};
 
 use crate::world::{Place, RELAY, World, ordinary};
 
@@ -94,6 +94,26 @@ fn a_wrong_code_is_refused() {
     let refused = LinkEvent::Refused(Refusal::NoSuchRoom);
     assert_eq!(world.guest(0).events, [refused]);
     assert_eq!(world.guest(0).relayed.link().state(), LinkState::Over);
+}
+
+#[test]
+fn a_relay_is_found_at_whichever_of_its_addresses_answers() {
+    // Nothing is there; and further away than the time until the next address is asked.
+    let nowhere = SocketAddr::from(([203, 0, 113, 77], 7_788));
+    let far = ordinary().delay(Duration::from_millis(300));
+    for (conditions, first, others) in [
+        (ordinary(), nowhere, [RELAY]),
+        (far.clone(), nowhere, [RELAY]),
+        (far, RELAY, [nowhere]),
+    ] {
+        let key = RoomKey::new([99; 16]);
+        let host = |_| Link::open(Instant::ZERO, first, key, [9; 32]).elsewhere(&others);
+        let mut world = World::with_host(6, conditions, Limits::default(), Place::Public, host);
+        world.simulation.run_for(Duration::from_secs(5));
+        let opened = |event: &LinkEvent| matches!(event, LinkEvent::Opened { .. });
+        assert!(world.host().events.iter().any(opened), "from {first}");
+        assert_eq!(world.host().relayed.link().relay(), RELAY);
+    }
 }
 
 #[test]

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use muse::Channel;
+use muse::drivers::relay::LinkEvent;
 use muse::session::{ServerEvent, ServerSession};
+use muse::{Channel, RoomLoss};
 use muse_biobot::cheats::Report;
 use muse_biobot::{
     Audience, Level, Mode, Movement, Outcome, Phase, Profile, Stage, StageConfig, ToPlayer, team_of,
@@ -169,6 +170,7 @@ impl Host {
         self.server.wait(wait.min(LOOK_EVERY))?;
         self.server.poll()?;
         self.receive();
+        self.report_room();
         let now = self.server.now();
         if let Some(master) = &mut self.master
             && let Some(assignment) = master.turn(now, &mut self.server)?
@@ -282,6 +284,17 @@ impl Host {
             }
         }
         self.buffer = buffer;
+    }
+
+    /// Prints what became of the room at the relay.
+    fn report_room(&mut self) {
+        while let Some(event) = self.server.poll_relay_event() {
+            if let Some(loss) = RoomLoss::from_link(&event) {
+                println!("no room: {loss}");
+            } else if let LinkEvent::Opened { .. } = event {
+                println!("the room is open");
+            }
+        }
     }
 
     /// Creates the stage with its bots, if there is none yet.

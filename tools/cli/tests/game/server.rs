@@ -40,6 +40,13 @@ impl Game {
         }
     }
 
+    /// The next line that it prints.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
     /// A client of it, with the channels of the game.
     pub(crate) fn connect(&self) -> ClientDriver {
         self.connect_with("")
