@@ -10,6 +10,7 @@ mod inputs;
 mod network;
 mod pace;
 mod simulate;
+mod succession;
 mod trace;
 
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ use crate::config::{DELAY_MAX, MatchConfig, MatchConfigError, Mode};
 use crate::frame::{Frame, Seat};
 use crate::game::{DeterministicGame, encode};
 use crate::link::Link;
-use crate::packet::{Check, OverReason};
+use crate::packet::{Check, Control, OverReason};
 use crate::stream::{INPUT_BYTES_MAX, Stream};
 use events::Events;
 pub use events::{GAME_EVENTS_MAX, GameEvent};
@@ -131,6 +132,8 @@ pub struct Session<G: DeterministicGame> {
     /// The frame to be run next, and how many of its steps have been.
     frame: Frame,
     step_index: u8,
+    /// The frame of the first state: of the match, or of the one that was given to a machine that joined late.
+    first: Frame,
     confirmed: Frame,
     /// Frames before this have been told as final.
     finalized: Frame,
@@ -151,7 +154,8 @@ pub struct Session<G: DeterministicGame> {
     link: Link<network::Held>,
     heard: Option<Instant>,
     send: network::Sending,
-    controls_seen: u16,
+    /// All that the orderer has said about the course of the match.
+    controls: Vec<Control>,
     plans: VecDeque<(Frame, u8, Duration)>,
     pace: Pace,
     cost: Duration,
@@ -193,6 +197,7 @@ impl<G: DeterministicGame> Session<G> {
             state,
             frame: Frame(0),
             step_index: 0,
+            first: Frame(0),
             confirmed: Frame(0),
             finalized: Frame(0),
             wrong_from: None,
@@ -208,7 +213,7 @@ impl<G: DeterministicGame> Session<G> {
             link: Link::new(),
             heard: None,
             send: network::Sending::default(),
-            controls_seen: 0,
+            controls: Vec::new(),
             plans: VecDeque::new(),
             pace: Pace::new(config.frame),
             cost: Duration::ZERO,
