@@ -72,6 +72,8 @@ pub enum SessionEvent {
     Desynced(Box<Report>),
     /// The state was set back to that of a frame, and run again from there.
     Mended(Frame),
+    /// Another orderer goes on with the match.
+    Resumed,
     /// It is over.
     Over(OverReason),
 }
@@ -331,6 +333,11 @@ impl<G: DeterministicGame> Session<G> {
     /// Reports how long a step takes on this machine, for speed control: to be called now and then.
     pub fn report_cost(&mut self, step: Duration) {
         self.cost = step;
+    }
+
+    /// Returns when the orderer was last heard.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.heard
     }
 
     /// The round trip to the orderer.

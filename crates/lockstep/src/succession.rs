@@ -187,12 +187,13 @@ impl Recovery {
         None
     }
 
-    /// Returns true if all of these seats have a survivor, and none of them knows anything that the session does not.
-    pub fn is_complete<G: DeterministicGame>(&self, session: &Session<G>) -> bool {
+    /// Returns true if all who play have come, but for those in `gone`, and none of them knows anything that the session does not.
+    pub fn is_complete<G: DeterministicGame>(&self, session: &Session<G>, gone: &[Seat]) -> bool {
         let known = session.known();
         let missing = session.seats_playing().any(|seat| {
             let mut survivors = self.survivors.iter().flatten();
             Some(seat) != session.seat()
+                && !gone.contains(&seat)
                 && !survivors.any(|one| one.seat == Some(seat) && one.resume.is_some())
         });
         let mut survivors = self.survivors.iter().flatten();

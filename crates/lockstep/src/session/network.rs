@@ -626,6 +626,7 @@ impl<G: DeterministicGame> Session<G> {
         if let Some(seat) = self.seat.filter(|_| self.playing) {
             self.own = self.inputs.stream_given(seat);
         }
+        self.tell(SessionEvent::Resumed);
     }
 
     fn emit_resuming(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {

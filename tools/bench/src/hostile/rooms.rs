@@ -125,6 +125,7 @@ impl Stranger {
                 key: RoomKey::new(key),
                 local,
                 token: ShownToken::NONE,
+                term: 0,
             },
             RoomAttack::Joins => {
                 // The first of the players' rooms, and codes that are guessed.
