@@ -145,6 +145,11 @@ impl<G: DeterministicGame> Participant<G> {
         }
     }
 
+    /// Returns true if it was made [with succession](Self::with_succession).
+    pub fn may_migrate(&self) -> bool {
+        self.succession.is_some()
+    }
+
     /// Returns true if this machine hosts: it orders the inputs of all.
     pub fn is_host(&self) -> bool {
         self.links.is_some()
