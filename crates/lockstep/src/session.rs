@@ -428,16 +428,20 @@ impl<G: DeterministicGame> Session<G> {
         let next = match self.status {
             Status::Over(_) | Status::Lost => self.send.bye.then_some(now),
             Status::Running | Status::Waiting { .. } => {
-                let run = match self.can_run() {
-                    true if self.is_behind() => now,
-                    true => self.pace.next_at(),
-                    false => now + STALL_POLL,
-                };
-                Some(run.min(self.send_timeout(now)))
+                Some(self.frame_timeout(now).min(self.send_timeout(now)))
             }
             _ => Some(self.send_timeout(now)),
         };
         next.map(|at| at.max(now + Duration::from_micros(1)))
+    }
+
+    /// Returns when the next frame is due, for a session whose packets cannot leave at present.
+    pub fn frame_timeout(&self, now: Instant) -> Instant {
+        match self.can_run() {
+            true if self.is_behind() => now,
+            true => self.pace.next_at(),
+            false => now + STALL_POLL,
+        }
     }
 
     fn tell(&mut self, event: SessionEvent) {

@@ -102,7 +102,7 @@ impl Orderer {
         }
         let awaited = seat.is_none_or(|seat| inherited.absent[seat.index()]);
         let mut ends = self.streams.iter().zip(&resume.known.ends);
-        let kept = ends.all(|(stream, end)| stream.first() <= *end || stream.first() == stream.end());
+        let kept = ends.all(|(stream, end)| stream.first().min(stream.end()) <= *end);
         if !awaited || !kept || !inherited.known.covers(&resume.known) || self.over.is_some() {
             // It comes back as one who joins late does.
             if let Some(seat) = seat.filter(|_| awaited) {

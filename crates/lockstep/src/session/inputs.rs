@@ -234,15 +234,14 @@ impl<G: DeterministicGame> Inputs<G> {
         }
     }
 
-    /// The final inputs of a seat from `from` on, or from when the player sat down; `None` if they are no longer all known.
-    pub(crate) fn stream_from(&self, seat: Seat, from: Frame) -> Option<Stream> {
-        let inputs = &self.seats[seat.index()];
-        let joined = inputs.presence.iter().rev().find(|(_, present)| *present);
-        let first = from.max(joined.map_or(inputs.known, |(from, _)| *from));
-        if inputs.known.since(first) > self.room() {
-            return None;
-        }
-        Some(self.stream_of(seat, first.min(inputs.known), inputs.known))
+    /// The final inputs of a seat from `from` on, or from when the player sat down, as far back as they are known.
+    pub(crate) fn stream_from(&self, seat: Seat, from: Frame) -> Stream {
+        let presence = &self.seats[seat.index()].presence;
+        let joined = presence.iter().rev().find(|(_, present)| *present);
+        let end = self.end_of_stay(seat);
+        let first = joined.map_or(end, |(from, _)| *from);
+        let first = first.max(from).max(end - self.room());
+        self.stream_of(seat, first.min(end), end)
     }
 
     /// The inputs of a seat that are not final yet.

@@ -44,7 +44,7 @@ pub(crate) struct Sending {
     sent_at: Option<Instant>,
     hello_at: Option<Instant>,
     /// Another orderer has not taken it on yet.
-    resuming: bool,
+    pub(crate) resuming: bool,
     /// The other orderer asks for what goes beyond this.
     recalled: Option<Known>,
     /// Inputs arrived that are acknowledged no later than this.

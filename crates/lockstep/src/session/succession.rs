@@ -23,6 +23,11 @@ impl<G: DeterministicGame> Session<G> {
         true
     }
 
+    /// Returns true while another orderer has not taken it on: the session runs, and its packets need not hurry.
+    pub fn is_resuming(&self) -> bool {
+        self.send.resuming
+    }
+
     pub(crate) fn known(&self) -> Known {
         let mut ends = [Frame(0); SEATS_MAX];
         for (seat, end) in ends.iter_mut().enumerate().take(self.config.seats()) {
@@ -49,9 +54,7 @@ impl<G: DeterministicGame> Session<G> {
 
     /// A seat's final inputs, from `from` on as far as they are known here.
     pub(crate) fn final_inputs(&self, seat: Seat, from: Frame) -> Stream {
-        let known = self.inputs.known(seat);
-        let stream = self.inputs.stream_from(seat, from.max(self.first));
-        stream.unwrap_or(Stream::new(known))
+        self.inputs.stream_from(seat, from.max(self.first))
     }
 
     /// The seats of those who play, as far as is known here.
@@ -75,10 +78,10 @@ impl<G: DeterministicGame> Session<G> {
         let complete = first + news.len() == self.controls.len();
         for index in 0..self.config.seats() {
             let seat = Seat(index as u8);
-            let stream = self.inputs.stream_from(seat, from.ends[index]);
-            let stream = stream.filter(|stream| complete && stream.end() > stream.first());
-            writer.bool(stream.is_some())?;
-            if let Some(stream) = stream {
+            let stream = self.inputs.stream_from(seat, from.ends[index].max(self.first));
+            let has_news = complete && stream.end() > stream.first();
+            writer.bool(has_news)?;
+            if has_news {
                 writer.bits(u64::from(stream.first().0), 32)?;
                 stream.write(stream.first(), &mut writer)?;
             }

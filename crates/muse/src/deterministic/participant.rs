@@ -548,9 +548,18 @@ impl<G: DeterministicGame> Participant<G> {
 
     fn next_timeout(&mut self, now: Instant) -> Instant {
         let mut next = Instant::FAR_FUTURE;
+        let quiet = self.is_paused() || self.is_muted();
+        let recovers = self.links.as_ref().is_some_and(|it| it.recovery.is_some());
         if let Some(player) = &mut self.player {
-            let reachable = !matches!(player.way, Way::Cut | Way::Connecting(_));
-            let session = player.session.poll_timeout(now).filter(|_| reachable);
+            let reachable = !matches!(player.way, Way::Cut | Way::Connecting(_)) && !recovers;
+            let session = match reachable && !quiet {
+                true => player.session.poll_timeout(now),
+                // What it has to say waits, but its frames do not.
+                false if quiet || player.session.is_resuming() => {
+                    Some(player.session.frame_timeout(now))
+                }
+                false => None,
+            };
             let retry = (player.is_cut_off() && player.way != Way::Here).then_some(player.retry_at);
             let back = [retry, player.back_until].map(|at| at.filter(|_| !player.is_over));
             let times = [session, back[0], back[1]];

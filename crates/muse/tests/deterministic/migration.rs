@@ -161,3 +161,83 @@ fn turns_go_on_when_the_host_is_killed() {
     println!("lockstep: p95 {:?} of {}, worst {:?}", p95(&times), times.len(), times.last());
     assert!(p95(&times) <= Duration::from_secs(2), "{times:?}");
 }
+
+#[test]
+fn a_host_that_leaves_hands_over_at_once() {
+    for seed in 1..=seeds(4) {
+        let survivors = [1, 2, 3];
+        let mut party = party(seed, rollback(4), good_network(), 4);
+        party.player_mut(0).participant.leave();
+        let node = party.players[0];
+        party.simulation.wake(node);
+        let time = time_to_go_on(&mut party, &survivors, Duration::from_secs(5));
+        let time = time.expect("it goes on");
+        assert!(time < Duration::from_millis(800), "seed {seed}: {time:?}");
+        party.run(1_000, &survivors);
+        assert_nobody_but_the_host_left(&party, &survivors, seed);
+        assert!(party.player(0).participant.is_over());
+    }
+}
+
+#[test]
+fn a_host_that_was_cut_off_comes_back_as_a_guest() {
+    for seed in 1..=seeds(4) {
+        let (all, survivors) = ([0, 1, 2, 3], [1, 2, 3]);
+        let mut party = party(seed, rollback(4), good_network(), 4);
+        party.cut_off(0, &good_network(), Duration::from_secs(5));
+        let time = time_to_go_on(&mut party, &survivors, Duration::from_secs(4));
+        time.expect("it goes on");
+        // Alone it has confirmed nothing that the others have not: what it did is compared from here on, too.
+        party.run(2_000, &all);
+        assert!(party.player(0).participant.is_host(), "it does not know yet");
+        party.run(12_000, &all);
+        assert_eq!(hosts(&party, &all).len(), 1, "seed {seed}");
+        assert!(!party.player(0).participant.is_host(), "seed {seed}");
+        for index in all {
+            let session = party.session(index);
+            assert_eq!(session.status(), Status::Running, "seed {seed}, player {index}");
+            assert_eq!(session.seat(), Some(Seat(index as u8)), "seed {seed}");
+        }
+        let frames = all.map(|index| party.session(index).confirmed().0);
+        let apart = frames.iter().max().zip(frames.iter().min());
+        assert!(apart.is_some_and(|(most, least)| most - least < 60), "{frames:?}");
+    }
+}
+
+#[test]
+fn host_after_host_may_be_killed() {
+    for seed in 1..=seeds(3) {
+        let mut party = party(seed, rollback(5), bad_network(), 5);
+        let mut left: Vec<usize> = (1..5).collect();
+        let mut host = 0;
+        for term in 1..=3 {
+            party.kill(host);
+            left.retain(|index| *index != host);
+            party.run(8_000, &left);
+            let [next] = hosts(&party, &left)[..] else {
+                panic!("seed {seed}, term {term}: {:?}", hosts(&party, &left));
+            };
+            host = next;
+            for index in &left {
+                let player = party.player(*index);
+                assert_eq!(player.participant.host_term(), term, "seed {seed}");
+                assert_eq!(party.session(*index).status(), Status::Running, "seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_somebody_who_would_host_the_match_ends_for_all() {
+    let mut party = Party::new(3, rollback(3), good_network(), 0);
+    party.join(muse::lockstep::Role::Player, false);
+    party.join(muse::lockstep::Role::Player, false);
+    party.run(4_000, &[0, 1, 2]);
+    party.player_mut(0).participant.leave();
+    let node = party.players[0];
+    party.simulation.wake(node);
+    party.run(2_000, &[]);
+    for index in 0..3 {
+        assert!(party.player(index).participant.is_over(), "player {index}");
+    }
+}

@@ -288,6 +288,18 @@ impl Party {
         self.simulation.detach(self.players[index])
     }
 
+    /// Nothing of a machine passes for so long, to the relay or to anybody.
+    pub(crate) fn cut_off(&mut self, index: usize, conditions: &Conditions, span: Duration) {
+        let now = self.simulation.now();
+        let cut = conditions.clone().outage(now, now + span);
+        let others = self.players.iter().chain([&self.relay]).copied();
+        let node = self.players[index];
+        for other in others.filter(|other| *other != node).collect::<Vec<_>>() {
+            let network = self.simulation.network_mut();
+            network.set_links(node, other, cut.clone());
+        }
+    }
+
     /// Runs for so long; what these players have confirmed is compared.
     pub(crate) fn run(&mut self, millis: u64, players: &[usize]) {
         for _ in 0..millis / 10 {

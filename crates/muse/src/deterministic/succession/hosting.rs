@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muse_drivers::relay::Link;
-use muse_lockstep::{DeterministicGame, Orderer, Seat};
+use muse_lockstep::{DeterministicGame, Orderer, Seat, Status};
 use muse_transport::{ConnectionId, Endpoint, ServerPublicKey};
 use muse_wire::{Duration, Instant};
 
@@ -165,15 +165,24 @@ impl<G: DeterministicGame> Participant<G> {
             (true, Some(_)) => {
                 hosting.paused_since = None;
                 links.orderer.excuse_silence(now);
-            }
-            (false, Some(since)) if now.saturating_since(since) >= PAUSE_MAX => {
-                if let Some(player) = &mut self.player
-                    && !std::mem::replace(&mut player.is_over, true)
-                {
-                    self.tell(MatchEvent::Lost);
+                let status = self.player.as_ref().map(|it| it.session.status());
+                if status == Some(Status::Lost) {
+                    self.give_up_hosting();
                 }
             }
+            (false, Some(since)) if now.saturating_since(since) >= PAUSE_MAX => {
+                self.give_up_hosting();
+            }
             _ => {}
+        }
+    }
+
+    /// Nobody has answered for too long.
+    fn give_up_hosting(&mut self) {
+        if let Some(player) = &mut self.player
+            && !std::mem::replace(&mut player.is_over, true)
+        {
+            self.tell(MatchEvent::Lost);
         }
     }
 
