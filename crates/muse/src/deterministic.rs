@@ -11,7 +11,10 @@
 mod links;
 mod participant;
 mod session;
-#[cfg_attr(not(all(feature = "relay", not(target_arch = "wasm32"))), path = "deterministic/no_succession.rs")]
+#[cfg_attr(
+    not(all(feature = "relay", not(target_arch = "wasm32"))),
+    path = "deterministic/no_succession.rs"
+)]
 mod succession;
 
 use muse_lockstep::{DeterministicGame, Frame, GameEvent, MatchConfig, OverReason, Report, Seat};

@@ -78,7 +78,9 @@ impl<G: DeterministicGame> Session<G> {
         let complete = first + news.len() == self.controls.len();
         for index in 0..self.config.seats() {
             let seat = Seat(index as u8);
-            let stream = self.inputs.stream_from(seat, from.ends[index].max(self.first));
+            let stream = self
+                .inputs
+                .stream_from(seat, from.ends[index].max(self.first));
             let has_news = complete && stream.end() > stream.first();
             writer.bool(has_news)?;
             if has_news {
@@ -90,7 +92,12 @@ impl<G: DeterministicGame> Session<G> {
     }
 
     /// Reads what another session knows beyond this one; never more than it has said that it knows.
-    pub(crate) fn take_report(&mut self, now: Instant, known: &Known, rest: &[u8]) -> Result<(), BitError> {
+    pub(crate) fn take_report(
+        &mut self,
+        now: Instant,
+        known: &Known,
+        rest: &[u8],
+    ) -> Result<(), BitError> {
         let mut reader = BitReader::new(rest);
         self.read_controls_from(now, &mut reader, known.controls)?;
         let before = self.confirmed;

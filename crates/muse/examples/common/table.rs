@@ -42,9 +42,14 @@ pub(crate) fn play<G: DeterministicGame>(
     };
     match invitation(&session) {
         Some(code) => println!("join by {code}"),
-        None => session.address().into_iter().for_each(|it| println!("join {it}")),
+        None => session
+            .address()
+            .into_iter()
+            .for_each(|it| println!("join {it}")),
     }
-    let file = words.get(2).filter(|_| ["host", "room"].contains(&words[0]));
+    let file = words
+        .get(2)
+        .filter(|_| ["host", "room"].contains(&words[0]));
     let mut file = file.map(std::fs::File::create).transpose()?;
     let mut recorder = Recorder::new(&config);
     let (start, mut rng) = (Clock::now(), Rng::new(std::process::id().into()));

@@ -360,7 +360,11 @@ impl<G: DeterministicGame> Participant<G> {
         self.advanced_at = now;
         if self.due <= now {
             let orders = !self.is_paused();
-            if let Some(links) = self.links.as_mut().filter(|it| orders && it.recovery.is_none()) {
+            if let Some(links) = self
+                .links
+                .as_mut()
+                .filter(|it| orders && it.recovery.is_none())
+            {
                 links.orderer.handle_timeout(now);
             }
             if let Some(player) = &mut self.player {
@@ -566,7 +570,11 @@ impl<G: DeterministicGame> Participant<G> {
             next = times.into_iter().flatten().fold(next, Instant::min);
         }
         let orders = !self.is_paused();
-        if let Some(links) = self.links.as_mut().filter(|it| orders && it.recovery.is_none()) {
+        if let Some(links) = self
+            .links
+            .as_mut()
+            .filter(|it| orders && it.recovery.is_none())
+        {
             next = links
                 .orderer
                 .poll_timeout(now)

@@ -1,9 +1,9 @@
 //! Hosts that are killed, leave or are cut off: the match goes on with the heir, and nobody else leaves.
 
+use muse::Duration;
 use muse::deterministic::MatchEvent;
 use muse::lockstep::replay::{Replay, verify};
 use muse::lockstep::{Frame, MatchConfig, Seat, Status};
-use muse::Duration;
 use muse_netem::Conditions;
 
 use crate::party::{Melee, Party, seeds};
@@ -55,7 +55,10 @@ fn time_to_go_on(party: &mut Party, players: &[usize], limit: Duration) -> Optio
         party.run(10, players);
         let mut all = true;
         for (slot, index) in known.iter_mut().zip(players) {
-            let changed = party.player(*index).events.contains(&MatchEvent::HostChanged);
+            let changed = party
+                .player(*index)
+                .events
+                .contains(&MatchEvent::HostChanged);
             let confirmed = party.session(*index).confirmed();
             if changed {
                 slot.get_or_insert(confirmed);
@@ -81,7 +84,11 @@ fn assert_nobody_but_the_host_left(party: &Party, players: &[usize], seed: u64) 
             MatchEvent::Left(seat, _) => Some(*seat),
             _ => None,
         });
-        assert_eq!(left.collect::<Vec<_>>(), [Seat(0)], "seed {seed}, player {index}");
+        assert_eq!(
+            left.collect::<Vec<_>>(),
+            [Seat(0)],
+            "seed {seed}, player {index}"
+        );
         let joined = player.events.iter();
         let joined = joined.filter(|event| matches!(event, MatchEvent::Joined(..)));
         assert_eq!(joined.count(), 8.min(party.players.len()), "seed {seed}");
@@ -93,7 +100,9 @@ fn assert_nobody_but_the_host_left(party: &Party, players: &[usize], seed: u64) 
 
 fn hosts(party: &Party, players: &[usize]) -> Vec<usize> {
     let hosts = players.iter().copied();
-    hosts.filter(|index| party.player(*index).participant.is_host()).collect()
+    hosts
+        .filter(|index| party.player(*index).participant.is_host())
+        .collect()
 }
 
 /// Kills the host of matches of eight with these rules; returns how long it took until play went on, sorted.
@@ -133,7 +142,11 @@ fn kill_hosts(config: fn() -> MatchConfig, count: u64) -> Vec<Duration> {
             let desynced = desynced.filter(|event| matches!(event, MatchEvent::Desynced(_)));
             assert_eq!(desynced.count(), 0, "seed {seed}");
         }
-        let recorder = party.player_mut(survivors[0]).recorder.take().expect("it records");
+        let recorder = party
+            .player_mut(survivors[0])
+            .recorder
+            .take()
+            .expect("it records");
         let file = recorder.finish();
         let file = Replay::parse(&file).expect("a replay");
         let outcome = verify::<Melee>(&file).expect("it can be run");
@@ -151,14 +164,24 @@ fn p95(times: &[Duration]) -> Duration {
 #[test]
 fn a_match_of_eight_goes_on_when_its_host_is_killed() {
     let times = kill_hosts(|| rollback(8), seeds(12));
-    println!("rollback: p95 {:?} of {}, worst {:?}", p95(&times), times.len(), times.last());
+    println!(
+        "rollback: p95 {:?} of {}, worst {:?}",
+        p95(&times),
+        times.len(),
+        times.last()
+    );
     assert!(p95(&times) <= Duration::from_secs(2), "{times:?}");
 }
 
 #[test]
 fn turns_go_on_when_the_host_is_killed() {
     let times = kill_hosts(|| MatchConfig::lockstep(8), seeds(12));
-    println!("lockstep: p95 {:?} of {}, worst {:?}", p95(&times), times.len(), times.last());
+    println!(
+        "lockstep: p95 {:?} of {}, worst {:?}",
+        p95(&times),
+        times.len(),
+        times.last()
+    );
     assert!(p95(&times) <= Duration::from_secs(2), "{times:?}");
 }
 
@@ -189,18 +212,28 @@ fn a_host_that_was_cut_off_comes_back_as_a_guest() {
         time.expect("it goes on");
         // Alone it has confirmed nothing that the others have not: what it did is compared from here on, too.
         party.run(2_000, &all);
-        assert!(party.player(0).participant.is_host(), "it does not know yet");
+        assert!(
+            party.player(0).participant.is_host(),
+            "it does not know yet"
+        );
         party.run(12_000, &all);
         assert_eq!(hosts(&party, &all).len(), 1, "seed {seed}");
         assert!(!party.player(0).participant.is_host(), "seed {seed}");
         for index in all {
             let session = party.session(index);
-            assert_eq!(session.status(), Status::Running, "seed {seed}, player {index}");
+            assert_eq!(
+                session.status(),
+                Status::Running,
+                "seed {seed}, player {index}"
+            );
             assert_eq!(session.seat(), Some(Seat(index as u8)), "seed {seed}");
         }
         let frames = all.map(|index| party.session(index).confirmed().0);
         let apart = frames.iter().max().zip(frames.iter().min());
-        assert!(apart.is_some_and(|(most, least)| most - least < 60), "{frames:?}");
+        assert!(
+            apart.is_some_and(|(most, least)| most - least < 60),
+            "{frames:?}"
+        );
     }
 }
 
@@ -221,7 +254,11 @@ fn host_after_host_may_be_killed() {
             for index in &left {
                 let player = party.player(*index);
                 assert_eq!(player.participant.host_term(), term, "seed {seed}");
-                assert_eq!(party.session(*index).status(), Status::Running, "seed {seed}");
+                assert_eq!(
+                    party.session(*index).status(),
+                    Status::Running,
+                    "seed {seed}"
+                );
             }
         }
     }

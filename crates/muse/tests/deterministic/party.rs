@@ -162,7 +162,12 @@ pub(crate) struct Party {
 }
 
 impl Party {
-    pub(crate) fn new(seed: u64, config: MatchConfig, conditions: Conditions, guests: usize) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        config: MatchConfig,
+        conditions: Conditions,
+        guests: usize,
+    ) -> Self {
         let mut network = Network::new(seed);
         network.set_default(conditions);
         let mut simulation = Simulation::new(network);
@@ -180,6 +185,9 @@ impl Party {
             compared: 0,
         };
         party.host();
+        while party.relay().rooms() == 0 {
+            party.simulation.run_for(Duration::from_millis(50));
+        }
         for _ in 0..guests {
             party.join(Role::Player, true);
         }
@@ -188,10 +196,15 @@ impl Party {
 
     fn host(&mut self) {
         let link = Link::open(Instant::ZERO, RELAY, self.room, self.draw_seed());
-        let link = link.give_key(Instant::ZERO, CodeSecret::new([7; 4]), *self.key.public().as_bytes());
+        let link = link.give_key(
+            Instant::ZERO,
+            CodeSecret::new([7; 4]),
+            *self.key.public().as_bytes(),
+        );
         let mut endpoint = self.endpoint();
         endpoint.listen(ServerOptions::new(self.key.clone()));
-        let participant = Participant::host(self.config.clone(), Melee::default(), MATCH_CHANNEL, 1);
+        let participant =
+            Participant::host(self.config.clone(), Melee::default(), MATCH_CHANNEL, 1);
         let participant = participant.expect("the settings make sense");
         let (key, entropy) = (self.key.clone(), self.entropy());
         let participant = participant.with_succession(SUCCESSION_CHANNEL, key, true, entropy);
@@ -322,7 +335,10 @@ impl Party {
                 let slot = frame as usize;
                 sums.resize(sums.len().max(slot + 1), None);
                 let known = *sums[slot].get_or_insert(sum);
-                assert_eq!(sum, known, "another state at frame {frame} of player {index}");
+                assert_eq!(
+                    sum, known,
+                    "another state at frame {frame} of player {index}"
+                );
                 compared += 1;
             }
         }

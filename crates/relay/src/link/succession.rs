@@ -82,7 +82,10 @@ impl Link {
 
     /// True while the relay's word that we are the host is so new that nobody can have succeeded us.
     pub fn is_host_for_sure(&self, now: Instant) -> bool {
-        let kept = self.succession.kept_at.filter(|_| matches!(self.state, State::Ready(_)));
+        let kept = self
+            .succession
+            .kept_at
+            .filter(|_| matches!(self.state, State::Ready(_)));
         kept.is_some_and(|at| now.saturating_since(at) < HOST_LEASE)
     }
 

@@ -104,7 +104,10 @@ impl Relay {
             Some(known) if known != from => return self.challenge(now, id, from, len),
             Some(_) => {}
         }
-        let guest = self.guests.get(id.slot()).filter(|_| id.end() == End::Guest);
+        let guest = self
+            .guests
+            .get(id.slot())
+            .filter(|_| id.end() == End::Guest);
         let Some(slot) = guest.map(|guest| guest.room as usize) else {
             return;
         };
@@ -115,7 +118,9 @@ impl Relay {
         if let Some((_, told)) = succession.succeeded.filter(|(guest, _)| *guest == id) {
             return self.say(from, &told);
         }
-        let is_heir = succession.heir.is_some_and(|(lock, _)| lock == lock_of(&secret));
+        let is_heir = succession
+            .heir
+            .is_some_and(|(lock, _)| lock == lock_of(&secret));
         if is_heir && term == succession.term && succession.is_orphaned(now) {
             return self.succeed(now, slot, id);
         }

@@ -44,7 +44,10 @@ fn the_heir_has_nothing_while_the_host_is_well() {
         lock: [0; 16],
     };
     assert!(world.guest(0).events.contains(&first), "it is told");
-    assert!(world.settle(Duration::from_secs(5)), "all talk with the host");
+    assert!(
+        world.settle(Duration::from_secs(5)),
+        "all talk with the host"
+    );
     assert_eq!(world.relay().stats().successions, 0);
 }
 
@@ -71,9 +74,16 @@ fn the_heir_has_the_room_when_the_host_is_dead_and_everybody_is_told() {
     world.simulation.run_for(Duration::from_millis(100));
     let lock = Link::heir_lock(&SECRET);
     let told = LinkEvent::Host { term: 1, lock };
-    assert!(world.guest(1).events.contains(&told), "{:?}", world.guest(1).events);
+    assert!(
+        world.guest(1).events.contains(&told),
+        "{:?}",
+        world.guest(1).events
+    );
     let heir = world.guest(0).relayed.link();
-    assert_eq!((heir.state(), heir.code()), (LinkState::Ready, world.key.code()));
+    assert_eq!(
+        (heir.state(), heir.code()),
+        (LinkState::Ready, world.key.code())
+    );
     assert_eq!(world.relay().guests(), 1, "the heir is no guest any more");
     // The host was only asleep: it has the room's key, but its term is over.
     world.simulation.attach(world.host, dead);

@@ -49,7 +49,10 @@ impl<G: DeterministicGame> Participant<G> {
     /// Tells a host by which key this machine would host, and shows it the ticket of the last one.
     pub(super) fn offer(&mut self, connection: ConnectionId) {
         let here = self.player.as_ref().map(|it| it.way) == Some(Way::Connected(connection));
-        let plays = self.player.as_ref().is_some_and(|it| it.role != Role::Spectator);
+        let plays = self
+            .player
+            .as_ref()
+            .is_some_and(|it| it.role != Role::Spectator);
         let Some(succession) = self.succession.as_mut().filter(|_| here) else {
             return;
         };
@@ -126,7 +129,10 @@ impl<G: DeterministicGame> Participant<G> {
                 player.way = Way::Connecting(connection);
             }
         }
-        let running = matches!(player.session.status(), Status::Running | Status::Waiting { .. });
+        let running = matches!(
+            player.session.status(),
+            Status::Running | Status::Waiting { .. }
+        );
         let heard = player.session.heard_at().filter(|_| running);
         let silent = heard.is_some_and(|at| now.saturating_since(at) >= HOST_SILENCE_MAX);
         let connected = matches!(player.way, Way::Connected(_));
@@ -137,7 +143,8 @@ impl<G: DeterministicGame> Participant<G> {
             }
             return;
         }
-        if following.heirs.is_empty() || following.host.is_some() && !connected && !following.closed {
+        if following.heirs.is_empty() || following.host.is_some() && !connected && !following.closed
+        {
             return;
         }
         let since = *following.lost_since.get_or_insert(now);
@@ -230,7 +237,10 @@ impl<G: DeterministicGame> Participant<G> {
             true => now,
             false => (muted_since + MUTED_FOR).max(now),
         };
-        let code = following.appointment.map(|(_, code)| code).filter(|code| *code != u32::MAX);
+        let code = following
+            .appointment
+            .map(|(_, code)| code)
+            .filter(|code| *code != u32::MAX);
         let ledger = std::mem::take(&mut following.ledger);
         if let Some(code) = code {
             let secret = CodeSecret::new(code.to_le_bytes());

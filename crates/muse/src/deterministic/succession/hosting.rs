@@ -73,7 +73,11 @@ impl Hosting {
 
     pub(super) fn forget(&mut self, now: Instant, connection: ConnectionId) {
         self.guests.remove(&connection);
-        if self.heir.as_ref().is_some_and(|heir| heir.connection == connection) {
+        if self
+            .heir
+            .as_ref()
+            .is_some_and(|heir| heir.connection == connection)
+        {
             self.look_at = Some(now);
         }
     }
@@ -154,7 +158,9 @@ impl<G: DeterministicGame> Participant<G> {
             return;
         };
         let heard = |named: &Named| {
-            let seat = links.link(named.connection).and_then(|it| links.orderer.seat_of(it));
+            let seat = links
+                .link(named.connection)
+                .and_then(|it| links.orderer.seat_of(it));
             let lag = seat.and_then(|seat| links.orderer.lag(now, seat));
             lag.is_some_and(|(_, silence)| silence < HEIR_SILENCE_MAX)
         };
@@ -223,7 +229,9 @@ impl<G: DeterministicGame> Participant<G> {
             return;
         };
         let near = |connection: &ConnectionId| {
-            let player = links.link(*connection).and_then(|it| links.orderer.seat_of(it));
+            let player = links
+                .link(*connection)
+                .and_then(|it| links.orderer.seat_of(it));
             let rtt = links.orderer.lag(now, player?)?.0;
             Some(rtt.as_micros() / NEAR.as_micros())
         };
@@ -240,7 +248,8 @@ impl<G: DeterministicGame> Participant<G> {
         let candidates = candidates.filter_map(|(connection, guest)| {
             Some((near(connection)?, guest.since, *connection, guest.key?))
         });
-        let nearest = candidates.min_by_key(|(near, since, connection, _)| (*near, *since, *connection));
+        let nearest =
+            candidates.min_by_key(|(near, since, connection, _)| (*near, *since, *connection));
         let Some((_, _, connection, key)) = nearest else {
             return;
         };
@@ -275,7 +284,9 @@ impl<G: DeterministicGame> Participant<G> {
         };
         let Some(named) = &hosting.heir else { return };
         let tickets = hosting.guests.iter().map(|(connection, guest)| {
-            let seat = links.link(*connection).and_then(|it| links.orderer.seat_of(it));
+            let seat = links
+                .link(*connection)
+                .and_then(|it| links.orderer.seat_of(it));
             let secret = guest.secret;
             (*connection, Ticket { seat, secret })
         });
@@ -292,7 +303,11 @@ impl<G: DeterministicGame> Participant<G> {
         }
         let heir = named.connection;
         let known = hosting.ledger.as_ref().map_or(&[][..], |it| &it.tickets);
-        let fresh: Vec<_> = tickets.iter().filter(|(_, it)| !known.contains(it)).copied().collect();
+        let fresh: Vec<_> = tickets
+            .iter()
+            .filter(|(_, it)| !known.contains(it))
+            .copied()
+            .collect();
         succession.say(heir, Message::Ledger(ledger.clone()));
         for (guest, ticket) in fresh {
             succession.say(guest, Message::Ticket(ticket));

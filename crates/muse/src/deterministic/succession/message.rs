@@ -92,7 +92,9 @@ impl Message {
                 emit_seat(ledger.host, writer)?;
                 let accounts = &ledger.accounts[..ledger.accounts.len().min(SEATS_MAX)];
                 writer.u8(accounts.len() as u8)?;
-                accounts.iter().try_for_each(|account| writer.u64(*account))?;
+                accounts
+                    .iter()
+                    .try_for_each(|account| writer.u64(*account))?;
                 let tickets = &ledger.tickets[..ledger.tickets.len().min(TICKETS_MAX)];
                 writer.u16(tickets.len() as u16)?;
                 tickets.iter().try_for_each(|ticket| ticket.emit(writer))
@@ -130,7 +132,9 @@ impl Message {
             LEDGER => {
                 let host = parse_seat(&mut reader)?;
                 let accounts = usize::from(reader.u8().ok()?).min(SEATS_MAX);
-                let accounts = (0..accounts).map(|_| reader.u64().ok()).collect::<Option<_>>()?;
+                let accounts = (0..accounts)
+                    .map(|_| reader.u64().ok())
+                    .collect::<Option<_>>()?;
                 let tickets = usize::from(reader.u16().ok()?).min(TICKETS_MAX);
                 let tickets = (0..tickets).map(|_| Ticket::parse(&mut reader));
                 Self::Ledger(Ledger {
@@ -164,7 +168,8 @@ fn emit_seat(seat: Option<Seat>, writer: &mut Writer<'_>) -> Result<(), EndOfByt
 
 fn parse_seat(reader: &mut Reader<'_>) -> Option<Option<Seat>> {
     let seat = reader.u8().ok()?;
-    (seat == NO_SEAT || usize::from(seat) < SEATS_MAX).then_some((seat != NO_SEAT).then_some(Seat(seat)))
+    (seat == NO_SEAT || usize::from(seat) < SEATS_MAX)
+        .then_some((seat != NO_SEAT).then_some(Seat(seat)))
 }
 
 const OFFER: u8 = 0;
@@ -228,10 +233,13 @@ mod tests {
                 assert_eq!(Message::parse(&bytes[..len]), None, "{message:?}");
             }
         }
-        assert_eq!(Message::parse(&[TICKET; 18]), Some(Message::Ticket(Ticket {
-            seat: Some(Seat(1)),
-            secret: [1; 16],
-        })));
+        assert_eq!(
+            Message::parse(&[TICKET; 18]),
+            Some(Message::Ticket(Ticket {
+                seat: Some(Seat(1)),
+                secret: [1; 16],
+            }))
+        );
         assert_eq!(Message::parse(&[9; 40]), None);
     }
 }
