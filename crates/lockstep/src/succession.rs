@@ -61,13 +61,15 @@ impl Resume {
         Ok(writer.len())
     }
 
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, EndOfBytes> {
+    /// Reads it, and says what follows: inputs.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), EndOfBytes> {
         let mut reader = Reader::new(bytes);
-        Ok(Self {
+        let resume = Self {
             contract: reader.u64()?,
             nonce: reader.u32()?,
             known: Known::parse(&mut reader)?,
-        })
+        };
+        Ok((resume, reader.rest()))
     }
 }
 
@@ -110,6 +112,8 @@ pub struct Recovery {
 struct Survivor {
     seat: Option<Seat>,
     resume: Option<Resume>,
+    /// Its inputs that are not final.
+    inputs: Vec<u8>,
     asked_at: Option<Instant>,
 }
 
@@ -125,6 +129,7 @@ impl Recovery {
         self.survivors[link.0] = Some(Survivor {
             seat,
             resume: None,
+            inputs: Vec::new(),
             asked_at: None,
         });
     }
@@ -150,7 +155,13 @@ impl Recovery {
         match Kind::of(packet) {
             Some((Kind::Resume, rest)) => {
                 let resume = Resume::parse(rest).ok();
-                survivor.resume = resume.filter(|it| it.contract == session.contract());
+                survivor.resume = resume
+                    .filter(|(it, _)| it.contract == session.contract())
+                    .map(|(it, inputs)| {
+                        survivor.inputs.clear();
+                        survivor.inputs.extend_from_slice(inputs);
+                        it
+                    });
             }
             Some((Kind::Report, rest)) => {
                 // Of a report that ends too soon, what could be read counts.
@@ -220,7 +231,7 @@ impl Recovery {
             let link = LinkId(index);
             orderer.vouch(link, survivor.seat);
             if let Some(resume) = survivor.resume {
-                orderer.handle_resume(now, link, &resume);
+                orderer.handle_resume(now, link, &resume, &survivor.inputs);
             }
         }
         orderer

@@ -26,8 +26,8 @@ impl Orderer {
             return;
         }
         if kind == Kind::Resume {
-            if let Ok(resume) = Resume::parse(rest) {
-                self.handle_resume(now, link, &resume);
+            if let Ok((resume, inputs)) = Resume::parse(rest) {
+                self.handle_resume(now, link, &resume, inputs);
             }
             return;
         }
@@ -217,7 +217,7 @@ impl Orderer {
         Ok(())
     }
 
-    fn take_inputs(
+    pub(super) fn take_inputs(
         &mut self,
         now: Instant,
         link: LinkId,

@@ -1,5 +1,6 @@
 //! An orderer that goes on where another one was lost.
 
+use muse_wire::bits::BitReader;
 use muse_wire::{Duration, Instant};
 
 use crate::frame::{SEATS_MAX, Seat};
@@ -82,7 +83,13 @@ impl Orderer {
     }
 
     /// A session that was in the match under the orderer before wants to go on.
-    pub(crate) fn handle_resume(&mut self, now: Instant, link: LinkId, resume: &Resume) {
+    pub(crate) fn handle_resume(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        resume: &Resume,
+        inputs: &[u8],
+    ) {
         if let Some(member) = self.members.get_mut(link.0).and_then(Option::as_mut) {
             if member.nonce == resume.nonce {
                 member.welcome_due = true;
@@ -127,6 +134,8 @@ impl Orderer {
         };
         member.dirty = true;
         self.members[link.0] = Some(member);
+        // Of inputs that end too soon, what could be read counts.
+        let _ = self.take_inputs(now, link, &mut BitReader::new(inputs));
     }
 
     /// Players who have not come in time are gone.

@@ -64,9 +64,9 @@ impl<G: DeterministicGame> Session<G> {
         if matches!(self.status, Status::Over(_)) {
             return;
         }
-        if self.send.resuming && !matches!(kind, Kind::Welcome | Kind::Refused | Kind::Recall) {
-            // It is no orderer's word before it has said that it goes on.
-            return;
+        if self.send.resuming && kind == Kind::Down {
+            // The welcome was lost: the orderer goes on.
+            self.resumed();
         }
         let understood = match kind {
             Kind::Welcome => self.handle_welcome(now, rest).is_some(),
@@ -642,7 +642,16 @@ impl<G: DeterministicGame> Session<G> {
             nonce: self.nonce,
             known: self.known(),
         };
-        resume.emit(buffer).ok()
+        let len = resume.emit(buffer).ok()?;
+        // What is not final goes with it, so that it is when the match goes on.
+        let Some(seat) = self.seat.filter(|_| self.playing) else {
+            return Some(len);
+        };
+        let own = self.inputs.stream_given(seat);
+        let mut writer = BitWriter::new(&mut buffer[len..]);
+        writer.bits(u64::from(own.first().low()), 16).ok()?;
+        own.write(own.first(), &mut writer).ok()?;
+        Some(len + writer.finish())
     }
 
     fn handle_recall(&mut self, rest: &[u8]) -> Option<()> {

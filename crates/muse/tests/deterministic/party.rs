@@ -152,6 +152,8 @@ pub(crate) struct Party {
     pub(crate) simulation: Simulation<Node>,
     pub(crate) relay: NodeId,
     pub(crate) players: Vec<NodeId>,
+    /// By player: the seat before anything happened.
+    pub(crate) seats: Vec<Option<Seat>>,
     config: MatchConfig,
     key: ServerKey,
     room: RoomKey,
@@ -177,6 +179,7 @@ impl Party {
             simulation,
             relay,
             players: Vec::new(),
+            seats: Vec::new(),
             config,
             key: ServerKey::generate(&mut SeededEntropy::danger_seeded(seed)),
             room: RoomKey::new(seed.to_le_bytes().repeat(2).try_into().expect("16 bytes")),

@@ -41,7 +41,7 @@ impl Succession {
 
 impl Link {
     /// Names the heir, as the host: whoever shows this secret, which only the heir is told, has the room once the relay hears nothing of us any more.
-    /// `None` for nobody. From now on the relay is told every 150 ms that we are here.
+    /// `None` for nobody. From now on the relay is told every 100 ms that we are here.
     pub fn set_heir(&mut self, now: Instant, secret: Option<[u8; 16]>) {
         if let Role::Host(_) = self.role {
             self.succession.heir = Some(secret);
@@ -220,7 +220,7 @@ impl Link {
 }
 
 /// How often a host with an heir says that it is there, and how often without an answer before it asks for the room again.
-const HEIR_INTERVAL: Duration = Duration::from_millis(150);
-const HEIRS_MAX: u32 = 20;
+const HEIR_INTERVAL: Duration = Duration::from_millis(100);
+const HEIRS_MAX: u32 = 30;
 /// How often a guest asks for the room.
 const CLAIM_INTERVAL: Duration = Duration::from_millis(100);

@@ -69,7 +69,7 @@ fn the_heir_has_the_room_when_the_host_is_dead_and_everybody_is_told() {
     claim(&mut world, 0, SECRET);
     while !succeeded(&world, 0) {
         world.simulation.run_for(Duration::from_millis(10));
-        assert!(world.simulation.now() < died + Duration::from_millis(1_100));
+        assert!(world.simulation.now() < died + Duration::from_millis(900));
     }
     world.simulation.run_for(Duration::from_millis(100));
     let lock = Link::heir_lock(&SECRET);

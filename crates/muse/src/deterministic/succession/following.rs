@@ -269,7 +269,7 @@ const HEIRS_MAX: usize = 4;
 /// Silence of the host after which others ask the relay about it: two heartbeats of an idle match.
 const HOST_SILENCE_MAX: Duration = Duration::from_millis(400);
 /// The time that a new host leaves to the one before to notice that nobody hears it: more than `HEIR_SILENCE_MAX`.
-const MUTED_FOR: Duration = Duration::from_millis(650);
+const MUTED_FOR: Duration = Duration::from_millis(550);
 /// The time that a new host waits for what the others know.
 const RECOVERY_MAX: Duration = Duration::from_millis(1_000);
 /// The time in which somebody has to host the match after the host has left.

@@ -382,6 +382,6 @@ const TOLD_WITHIN: Duration = Duration::from_millis(750);
 /// Round trips that differ by less count as the same.
 const NEAR: Duration = Duration::from_millis(50);
 /// Silence of the heir after which it may have asked for the room.
-const HEIR_SILENCE_MAX: Duration = Duration::from_millis(500);
+const HEIR_SILENCE_MAX: Duration = Duration::from_millis(400);
 /// The time after which a host that is cut off gives up.
 const PAUSE_MAX: Duration = Duration::from_secs(20);
