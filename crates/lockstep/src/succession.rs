@@ -13,7 +13,7 @@ use crate::orderer::{LinkId, Orderer};
 use crate::packet::Kind;
 use crate::session::Session;
 
-/// How far a machine knows the match.
+/// The extent to which a machine knows the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) controls: u16,

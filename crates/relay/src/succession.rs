@@ -1,4 +1,4 @@
-//! What a host and its heir have in common: a secret, the lock that it opens, and the room's key.
+//! Shared by a host and its heir: a secret, the lock that it opens, and the room's key.
 
 use hkdf::hmac::{Hmac, KeyInit, Mac};
 use muse_wire::Duration;

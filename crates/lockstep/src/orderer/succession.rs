@@ -14,7 +14,7 @@ use crate::succession::{Known, Resume};
 /// The inheritance of an orderer: a match under way, and players who are not here yet.
 #[derive(Debug)]
 pub(crate) struct Inherited {
-    /// How far the match was known then. Whoever knows more has heard what nobody else will.
+    /// The extent to which the match was known then. Whoever knows more has heard what nobody else will.
     known: Known,
     /// Seats whose players have not come yet.
     absent: [bool; SEATS_MAX],

@@ -86,7 +86,7 @@ pub struct Participant<G: DeterministicGame> {
     advanced_at: Instant,
     events: VecDeque<MatchEvent<G::Event>>,
     packet: Vec<u8>,
-    /// Who would host next, if the match may have another host.
+    /// The succession of hosts, if the match may have another host.
     pub(super) succession: Option<Box<Succession>>,
 }
 

@@ -253,7 +253,7 @@ impl<G: DeterministicGame> Participant<G> {
     }
 }
 
-/// How often the succession is looked after, if nothing else happens.
+/// The interval at which the succession is looked after, if nothing else happens.
 const MIND_EVERY: Duration = Duration::from_millis(50);
 const OUT_MAX: usize = 4_096;
 /// Events of the room that wait to be polled; then the oldest are lost.

@@ -20,7 +20,7 @@ pub(super) struct Succession {
     claim: Option<Claim>,
 }
 
-/// What a guest says until it hears who the host is.
+/// A claim or question of a guest, until it hears who the host is.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     term: u32,
@@ -219,8 +219,8 @@ impl Link {
     }
 }
 
-/// How often a host with an heir says that it is there, and how often without an answer before it asks for the room again.
+/// The interval at which a host with an heir says that it is there, and the number of times without an answer before it asks for the room again.
 const HEIR_INTERVAL: Duration = Duration::from_millis(100);
 const HEIRS_MAX: u32 = 30;
-/// How often a guest asks for the room.
+/// The interval at which a guest asks for the room.
 const CLAIM_INTERVAL: Duration = Duration::from_millis(100);

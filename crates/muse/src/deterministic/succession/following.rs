@@ -13,7 +13,7 @@ use super::{Phase, Succession};
 use crate::deterministic::participant::{BACK_WITHIN, Way};
 use crate::deterministic::{MatchEvent, Participant};
 
-/// What a guest knows of its host and the next one.
+/// A guest's knowledge of its host and the next one.
 #[derive(Debug, Default)]
 pub(super) struct Following {
     /// The number of hosts before the present one.

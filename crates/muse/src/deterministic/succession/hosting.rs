@@ -13,7 +13,7 @@ use crate::deterministic::links::{Links, OWN_LINK};
 use crate::deterministic::participant::Way;
 use crate::deterministic::{MatchEvent, Participant};
 
-/// What a host knows of its guests.
+/// A host's knowledge of its guests.
 #[derive(Debug, Default)]
 pub(super) struct Hosting {
     /// The number of hosts before.
@@ -28,7 +28,7 @@ pub(super) struct Hosting {
     leaves: bool,
     /// The match is being put together after the host before.
     recovering: Option<Recovering>,
-    /// What the host before knew, for guests that come back later.
+    /// The ledger of the host before, for guests that come back later.
     inherited: Ledger,
 }
 
@@ -375,7 +375,7 @@ impl Succession {
     }
 }
 
-/// How often the heir is looked after.
+/// The interval at which the heir is looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Time in which the guests hear of an heir, before the relay does.
 const TOLD_WITHIN: Duration = Duration::from_millis(750);

@@ -1,4 +1,4 @@
-//! What a host and its guests say to each other about the next host, in a reliable channel of their encrypted connections.
+//! Messages between a host and its guests about the next host, in a reliable channel of their encrypted connections.
 
 use muse_lockstep::Seat;
 use muse_transport::ServerPublicKey;
@@ -42,7 +42,7 @@ pub(super) struct Heir {
     pub(super) key: ServerPublicKey,
 }
 
-/// What only the host knows of the match.
+/// The knowledge of the match that only its host has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ledger {
     /// The host's own seat.
