@@ -43,11 +43,11 @@ impl Orderer {
         let mut orderer = Self::with_contract(session.contract(), session.config().clone());
         let mut absent = [false; SEATS_MAX];
         let kept_from = session.confirmed() - KEPT_FRAMES;
-        for index in 0..orderer.config.seats() {
+        for (index, absent) in absent.iter_mut().enumerate().take(orderer.config.seats()) {
             let seat = Seat(index as u8);
             orderer.streams[index] = session.final_inputs(seat, kept_from);
             orderer.playing[index] = session.playing_since(seat);
-            absent[index] = orderer.playing[index].is_some();
+            *absent = orderer.playing[index].is_some();
         }
         orderer.controls = session.controls().to_vec();
         for control in &orderer.controls {

@@ -116,22 +116,7 @@ fn kill_hosts(config: fn() -> MatchConfig, count: u64) -> Vec<Duration> {
         party.kill(0);
         let limit = Duration::from_secs(10);
         let time = time_to_go_on(&mut party, &survivors, limit);
-        let Some(time) = time else {
-            for index in &survivors {
-                let player = party.player(*index);
-                let session = party.session(*index);
-                println!(
-                    "{index}: host {} term {} {:?} {:?} {} {:?}",
-                    player.participant.is_host(),
-                    player.participant.host_term(),
-                    player.relayed.link().state(),
-                    session.status(),
-                    session.confirmed(),
-                    player.events.iter().rev().take(4).collect::<Vec<_>>(),
-                );
-            }
-            panic!("seed {seed}: it does not go on");
-        };
+        let time = time.unwrap_or_else(|| unreachable!("seed {seed}: it does not go on"));
         times.push(time);
         assert_eq!(hosts(&party, &survivors), [expected], "seed {seed}");
         party.run(3_000, &survivors);
@@ -249,7 +234,7 @@ fn host_after_host_may_be_killed() {
             left.retain(|index| *index != host);
             party.run(8_000, &left);
             let [next] = hosts(&party, &left)[..] else {
-                panic!("seed {seed}, term {term}: {:?}", hosts(&party, &left));
+                unreachable!("seed {seed}, term {term}: {:?}", hosts(&party, &left));
             };
             host = next;
             for index in &left {
