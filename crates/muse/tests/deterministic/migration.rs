@@ -149,7 +149,7 @@ fn p95(times: &[Duration]) -> Duration {
 
 #[test]
 fn a_match_of_eight_goes_on_when_its_host_is_killed() {
-    let times = kill_hosts(|| rollback(8), seeds(12));
+    let times = kill_hosts(|| rollback(8), seeds(40));
     println!(
         "rollback: p95 {:?} of {}, worst {:?}",
         p95(&times),
@@ -161,7 +161,7 @@ fn a_match_of_eight_goes_on_when_its_host_is_killed() {
 
 #[test]
 fn turns_go_on_when_the_host_is_killed() {
-    let times = kill_hosts(|| MatchConfig::lockstep(8), seeds(12));
+    let times = kill_hosts(|| MatchConfig::lockstep(8), seeds(40));
     println!(
         "lockstep: p95 {:?} of {}, worst {:?}",
         p95(&times),
