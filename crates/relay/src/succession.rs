@@ -29,4 +29,4 @@ pub(super) fn unsealed(secret: &[u8; 16], bytes: &[u8; 16]) -> RoomKey {
 }
 
 /// The time after the relay's last word for which a host with an heir may still count as the host.
-pub(super) const HOST_LEASE: Duration = Duration::from_millis(350);
+pub(super) const HOST_LEASE: Duration = Duration::from_millis(250);

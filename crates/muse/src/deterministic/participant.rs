@@ -87,6 +87,10 @@ pub struct Participant<G: DeterministicGame> {
     events: VecDeque<MatchEvent<G::Event>>,
     packet: Vec<u8>,
     /// The succession of hosts, if the match may have another host.
+    #[cfg_attr(
+        not(all(feature = "relay", not(target_arch = "wasm32"))),
+        expect(dead_code, reason = "there is never one in this build")
+    )]
     pub(super) succession: Option<Box<Succession>>,
 }
 

@@ -187,4 +187,4 @@ impl Relay {
 const NOBODY: [u8; 16] = [0; 16];
 /// Silence of a host after which its heir may have the room. A host goes on without the relay's word for less
 /// (`HOST_LEASE`).
-const LEASE: Duration = Duration::from_millis(600);
+const LEASE: Duration = Duration::from_millis(500);
