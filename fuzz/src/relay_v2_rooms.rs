@@ -117,6 +117,7 @@ impl World {
                     key,
                     local,
                     token,
+                    term: 0,
                 };
                 self.say(from, &open);
             }

@@ -9,6 +9,7 @@
 //! - [`MatchConfig::rollback`]: nobody waits; missing inputs are guessed, and wrong guesses are run again.
 //! - Checksums are compared all the time. A machine that differs is repaired, and a [`Report`] names the first frame and field.
 //! - Players may join a match under way, come back, or watch; a [`replay`] holds a match in a file.
+//! - When the orderer is lost, another machine may take over: [`Recovery`], [`Session::resume`].
 //! - Aids for determinism: [`Rng`], [`strict`], [`SyncTest`], and `templates/clippy.toml` for the game's crate; [`Schedule`] lets entities sleep.
 //!
 //! `docs/lockstep.md` defines the packets, `docs/replay.md` the file.
@@ -30,6 +31,7 @@ mod schedule;
 mod session;
 mod stream;
 pub mod strict;
+mod succession;
 mod sync_test;
 
 pub use checksum::checksum;
@@ -46,4 +48,5 @@ pub use session::{
     Statistics, Status, Target, Trace,
 };
 pub use stream::INPUT_BYTES_MAX;
+pub use succession::Recovery;
 pub use sync_test::{SyncError, SyncTest};

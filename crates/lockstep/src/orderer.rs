@@ -10,6 +10,7 @@ mod join;
 mod member;
 mod outgoing;
 mod speed;
+mod succession;
 
 use std::collections::VecDeque;
 
@@ -26,6 +27,7 @@ use join::Donation;
 use member::{Member, Stage};
 pub(crate) use outgoing::LAG_UNIT_MICROS;
 use speed::Speed;
+use succession::Inherited;
 
 /// A link to one machine, numbered by the program that carries packets: small numbers, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +78,8 @@ pub struct Orderer {
     donation: Donation,
     replies: VecDeque<(LinkId, OverReason)>,
     notices: VecDeque<Notice>,
+    /// The orderer before this one, if there was one.
+    inherited: Option<Inherited>,
 }
 
 impl Orderer {
@@ -105,6 +109,7 @@ impl Orderer {
             donation: Donation::default(),
             replies: VecDeque::new(),
             notices: VecDeque::new(),
+            inherited: None,
             config,
         }
     }
@@ -211,6 +216,9 @@ impl Orderer {
             if let (Late::Repeat { after }, Some(at)) = (self.config.late, self.half_at.front()) {
                 next = next.min(*at + after);
             }
+        }
+        if let Some(until) = self.inherited.as_ref().and_then(Inherited::until) {
+            next = next.min(until);
         }
         let silent = self.members.iter().flatten().map(|member| member.heard);
         if let Some(heard) = silent.min() {
@@ -336,7 +344,10 @@ impl Orderer {
 
     /// Forgets inputs that everybody has.
     fn forget(&mut self) {
-        let held = self.donation.held_from();
+        let mut held = self.donation.held_from();
+        if self.inherited.as_ref().is_some_and(Inherited::awaits) {
+            held = Frame(0);
+        }
         for (seat, stream) in self.streams.iter_mut().enumerate() {
             let acked = self.members.iter().flatten();
             let acked = acked.filter(|member| member.stage.is_sent_streams());
@@ -347,6 +358,7 @@ impl Orderer {
     }
 
     fn drop_silent(&mut self, now: Instant) {
+        self.give_up_absent(now);
         for index in 0..self.members.len() {
             let Some(member) = &self.members[index] else {
                 continue;
@@ -373,6 +385,11 @@ impl Orderer {
             self.replies.push_back((link, reason));
         }
         let Some(seat) = member.seat else { return };
+        self.vacate(seat, reason);
+    }
+
+    /// Nobody plays there any more.
+    fn vacate(&mut self, seat: Seat, reason: OverReason) {
         if let Some(from) = self.playing[seat.index()].take() {
             let frame = self.streams[seat.index()].end().max(from);
             self.control(Control::Left { frame, seat });
@@ -430,7 +447,7 @@ const LINKS_MAX: usize = 1_024;
 /// Inputs kept for the slowest machine, in frames; one that is further behind is dropped.
 const LOG_FRAMES_MAX: u32 = 4_096;
 /// Joins, departures and changes of pace in one match.
-const CONTROLS_MAX: usize = 4_096;
+pub(crate) const CONTROLS_MAX: usize = 4_096;
 const REPLIES_MAX: usize = 64;
 const NOTICES_MAX: usize = 256;
 /// Interval at which players are told about each other's lag.

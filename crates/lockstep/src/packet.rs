@@ -19,6 +19,9 @@ pub(crate) enum Kind {
     BlobData = 6,
     BlobAck = 7,
     Bye = 8,
+    Resume = 9,
+    Recall = 10,
+    Report = 11,
 }
 
 impl Kind {
@@ -39,6 +42,9 @@ impl Kind {
             Self::BlobData,
             Self::BlobAck,
             Self::Bye,
+            Self::Resume,
+            Self::Recall,
+            Self::Report,
         ];
         let kind = all.into_iter().find(|kind| kind.byte() == *first)?;
         Some((kind, rest))

@@ -10,6 +10,7 @@ mod inputs;
 mod network;
 mod pace;
 mod simulate;
+mod succession;
 mod trace;
 
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ use crate::config::{DELAY_MAX, MatchConfig, MatchConfigError, Mode};
 use crate::frame::{Frame, Seat};
 use crate::game::{DeterministicGame, encode};
 use crate::link::Link;
-use crate::packet::{Check, OverReason};
+use crate::packet::{Check, Control, OverReason};
 use crate::stream::{INPUT_BYTES_MAX, Stream};
 use events::Events;
 pub use events::{GAME_EVENTS_MAX, GameEvent};
@@ -71,6 +72,8 @@ pub enum SessionEvent {
     Desynced(Box<Report>),
     /// The state was set back to that of a frame, and run again from there.
     Mended(Frame),
+    /// Another orderer goes on with the match.
+    Resumed,
     /// It is over.
     Over(OverReason),
 }
@@ -131,6 +134,8 @@ pub struct Session<G: DeterministicGame> {
     /// The frame to be run next, and how many of its steps have been.
     frame: Frame,
     step_index: u8,
+    /// The frame of the first state: of the match, or of the one that was given to a machine that joined late.
+    first: Frame,
     confirmed: Frame,
     /// Frames before this have been told as final.
     finalized: Frame,
@@ -151,7 +156,8 @@ pub struct Session<G: DeterministicGame> {
     link: Link<network::Held>,
     heard: Option<Instant>,
     send: network::Sending,
-    controls_seen: u16,
+    /// All that the orderer has said about the course of the match.
+    controls: Vec<Control>,
     plans: VecDeque<(Frame, u8, Duration)>,
     pace: Pace,
     cost: Duration,
@@ -193,6 +199,7 @@ impl<G: DeterministicGame> Session<G> {
             state,
             frame: Frame(0),
             step_index: 0,
+            first: Frame(0),
             confirmed: Frame(0),
             finalized: Frame(0),
             wrong_from: None,
@@ -208,7 +215,7 @@ impl<G: DeterministicGame> Session<G> {
             link: Link::new(),
             heard: None,
             send: network::Sending::default(),
-            controls_seen: 0,
+            controls: Vec::new(),
             plans: VecDeque::new(),
             pace: Pace::new(config.frame),
             cost: Duration::ZERO,
@@ -328,6 +335,11 @@ impl<G: DeterministicGame> Session<G> {
         self.cost = step;
     }
 
+    /// Returns when the orderer was last heard.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.heard
+    }
+
     /// The round trip to the orderer.
     pub fn rtt(&self) -> Option<Duration> {
         self.link.rtt()
@@ -416,16 +428,20 @@ impl<G: DeterministicGame> Session<G> {
         let next = match self.status {
             Status::Over(_) | Status::Lost => self.send.bye.then_some(now),
             Status::Running | Status::Waiting { .. } => {
-                let run = match self.can_run() {
-                    true if self.is_behind() => now,
-                    true => self.pace.next_at(),
-                    false => now + STALL_POLL,
-                };
-                Some(run.min(self.send_timeout(now)))
+                Some(self.frame_timeout(now).min(self.send_timeout(now)))
             }
             _ => Some(self.send_timeout(now)),
         };
         next.map(|at| at.max(now + Duration::from_micros(1)))
+    }
+
+    /// Returns when the next frame is due, for a session whose packets cannot leave at present.
+    pub fn frame_timeout(&self, now: Instant) -> Instant {
+        match self.can_run() {
+            true if self.is_behind() => now,
+            true => self.pace.next_at(),
+            false => now + STALL_POLL,
+        }
     }
 
     fn tell(&mut self, event: SessionEvent) {

@@ -1,5 +1,5 @@
 //! The strategy game over UDP, encrypted, for three: `strategy serve 7001`, which prints an address, and `strategy join ADDRESS` for each
-//! player. Bots give the orders. The rules are `muse_lockstep::samples::rts`.
+//! player. Or in a relay's room, where the match goes on when its host is gone: `strategy room RELAY`, which prints a code, and `strategy join RELAY CODE`. Bots give the orders. The rules are `muse_lockstep::samples::rts`.
 
 #[path = "common/table.rs"]
 mod table;

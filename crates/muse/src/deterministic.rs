@@ -11,6 +11,11 @@
 mod links;
 mod participant;
 mod session;
+#[cfg_attr(
+    not(all(feature = "relay", not(target_arch = "wasm32"))),
+    path = "deterministic/no_succession.rs"
+)]
+mod succession;
 
 use muse_lockstep::{DeterministicGame, Frame, GameEvent, MatchConfig, OverReason, Report, Seat};
 use muse_transport::{ChannelConfig, Config, Delivery, Priority, Refusal};
@@ -44,6 +49,8 @@ pub enum MatchEvent<E> {
     Mended(Frame),
     /// A server that only orders noticed that this player's state differs, at this check.
     Differed(Seat, Frame),
+    /// Another machine hosts the match now; it goes on where it was.
+    HostChanged,
     /// The host is out of reach; this machine tries to come back to its seat.
     Interrupted,
     /// The host refused the connection: another game or version, no room, a token that does not hold.
@@ -76,10 +83,18 @@ pub fn match_channel() -> ChannelConfig {
 pub fn transport_config<G: DeterministicGame>(config: &MatchConfig) -> Config {
     Config::new(MATCH_PROTOCOL)
         .channel(match_channel())
+        .channel(succession_channel())
         .shared(&config.describe::<G>())
         .connections_max(CONNECTIONS_MAX)
 }
 
+/// Returns the channel by which a host prepares its succession, to be declared beside [`match_channel`].
+pub fn succession_channel() -> ChannelConfig {
+    ChannelConfig::new(Delivery::ReliableOrdered)
+}
+
+/// The channel of a host's succession in [`transport_config`].
+pub const SUCCESSION_CHANNEL: u8 = 1;
 /// The channel of a match in [`transport_config`].
 pub const MATCH_CHANNEL: u8 = 0;
 /// The protocol id of [`transport_config`], which issuers of connect tokens need: `museplay` as a number.

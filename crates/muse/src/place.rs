@@ -39,6 +39,8 @@ pub struct Listen {
     admission: Option<AdmissionLimits>,
     #[cfg(not(target_arch = "wasm32"))]
     room: room::Room,
+    #[cfg(all(feature = "lockstep", feature = "relay", not(target_arch = "wasm32")))]
+    pub(crate) ends_with_host: bool,
     #[cfg(all(feature = "web", not(target_arch = "wasm32")))]
     web: Option<muse_drivers::WebOptions>,
 }
@@ -191,6 +193,8 @@ pub struct Join {
     timeout: Option<Duration>,
     #[cfg(not(target_arch = "wasm32"))]
     relay_only: bool,
+    #[cfg(all(feature = "lockstep", feature = "relay", not(target_arch = "wasm32")))]
+    pub(crate) never_host: bool,
     /// The link that leads there, if it is none of this machine's sockets, and its properties.
     memory: Option<(MemoryDriver, Link)>,
 }
@@ -238,6 +242,8 @@ impl Join {
             timeout: None,
             #[cfg(not(target_arch = "wasm32"))]
             relay_only: false,
+            #[cfg(all(feature = "lockstep", feature = "relay", not(target_arch = "wasm32")))]
+            never_host: false,
             memory: None,
         }
     }

@@ -25,6 +25,7 @@ mod rate;
 mod relay;
 mod short_code;
 mod stats;
+mod succession;
 mod survey;
 mod through;
 

@@ -8,6 +8,7 @@ mod banning;
 mod code;
 mod meeting;
 mod peer;
+mod succession;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -19,10 +20,11 @@ use muse_wire::{Duration, Instant, log};
 use super::code::{RoomCode, RoomKey};
 use super::cookie::{Cookie, Secrets};
 use super::packet::{Candidates, End, LegId, Packet, Refusal};
-use asking::{ASK_INTERVAL_MAX, KEEP_INTERVAL};
+use asking::ASK_INTERVAL_MAX;
 use banning::Bans;
 use code::ByCode;
 use peer::Peer;
+use succession::Succession;
 
 /// A host's or a guest's link to a relay.
 ///
@@ -56,6 +58,7 @@ pub struct Link {
     by_token: KeyedMap<[u8; 8], LegId>,
     /// The part that has to do with a short code.
     by_code: ByCode,
+    succession: Succession,
     out: VecDeque<(SocketAddr, Packet)>,
     events: VecDeque<LinkEvent>,
 }
@@ -99,6 +102,20 @@ pub enum LinkEvent {
         /// Further ones that are looked at before there is a pause.
         tries_left: u32,
     },
+    /// This host has the room, as the relay says, to a guest. A guest's claim may have been refused by that.
+    Host {
+        /// The host's number.
+        term: u32,
+        /// The lock of the secret by which it came; zeros for the first.
+        lock: [u8; 16],
+    },
+    /// The room is ours: we have succeeded its host.
+    Succeeded {
+        /// Our number.
+        term: u32,
+    },
+    /// Another host has succeeded us. The link is over, unless it [follows](Link::follow).
+    Replaced,
     /// The relay ends soon.
     Draining,
 }
@@ -176,6 +193,7 @@ impl Link {
             by_address: KeyedMap::with_hasher(keyed.clone()),
             by_token: KeyedMap::with_hasher(keyed),
             by_code: ByCode::default(),
+            succession: Succession::default(),
             out: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -381,7 +399,7 @@ impl Link {
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let due = self.state_due.min(self.peers_due).min(self.bans.due());
-        let due = due.min(self.code_due());
+        let due = due.min(self.code_due()).min(self.claim_due());
         (due != Instant::FAR_FUTURE).then_some(due)
     }
 
@@ -402,6 +420,9 @@ impl Link {
         }
         if now >= self.code_due() {
             self.ask_host(now);
+        }
+        if now >= self.claim_due() {
+            self.send_claim(now);
         }
     }
 
@@ -440,7 +461,8 @@ impl Link {
             }
             (Packet::Kept { id, observed }, State::Ready(ready)) if ready.id == id => {
                 self.state = State::Ready(Ready { id, unanswered: 0 });
-                self.state_due = now + KEEP_INTERVAL;
+                self.state_due = now + self.keep_interval();
+                self.succession.kept(now);
                 self.on_public(now, observed);
             }
             (Packet::Challenge { id, proof }, State::Ready(_)) => {
@@ -471,6 +493,10 @@ impl Link {
                     }
                 }
             }
+            (Packet::Succeed { id, term, secret }, State::Ready(ready)) if ready.id == id => {
+                self.on_host(now, term, secret);
+            }
+            (Packet::Heir { .. }, State::Ready(_)) => self.on_inheritance(now, packet),
             (Packet::Banned { random, .. }, _) => self.bans.confirm(random),
             (Packet::Draining { .. }, _) if !self.draining => {
                 self.draining = true;

@@ -132,6 +132,8 @@ pub enum Refusal {
     /// The code of the room is another host's: open one with another key.
     #[error("the code of the room is another host's")]
     Taken,
+    /// Another host has succeeded to the room.
+    Succeeded,
     /// A number that this version does not know.
     #[error("a reason that this version does not know ({0})")]
     Unknown(u8),
@@ -148,6 +150,7 @@ impl Refusal {
             Self::Banned => 6,
             Self::NoToken => 7,
             Self::Taken => 8,
+            Self::Succeeded => 9,
             Self::Unknown(code) => code,
         }
     }
@@ -162,6 +165,7 @@ impl Refusal {
             6 => Self::Banned,
             7 => Self::NoToken,
             8 => Self::Taken,
+            9 => Self::Succeeded,
             code => Self::Unknown(code),
         }
     }
@@ -270,7 +274,9 @@ fields! {
     u8: |reader| reader.u8().ok().filter(|_| reader.array() == Ok(MAGIC)),
         |version, writer| writer.u8(*version).and_then(|()| writer.slice(&MAGIC));
     bool: |reader| Some(reader.u8().ok()? & 1 != 0), |flag, writer| writer.u8(u8::from(*flag));
+    u32: |reader| reader.u32().ok(), |number, writer| writer.u32(*number);
     [u8; 8]: |reader| reader.array().ok(), |bytes, writer| writer.slice(bytes);
+    [u8; 16]: |reader| reader.array().ok(), |bytes, writer| writer.slice(bytes);
     Cookie: |reader| reader.array().ok(), |bytes, writer| writer.slice(bytes);
     RoomKey: |reader| Some(Self::new(reader.array().ok()?)), |key, writer| writer.slice(key.bytes());
     RoomCode: |reader| Self::from_bits(reader.u64().ok()?), |code, writer| writer.u64(code.bits());
@@ -373,6 +379,8 @@ packets! {
         local: Candidates,
         /// The right to open a room, at a relay that demands one.
         token: ShownToken,
+        /// The host's number: how many the room had before.
+        term: u32,
     }
     /// The room is open.
     Opened(0x44) {
@@ -513,6 +521,26 @@ packets! {
         /// Of the Ban.
         random: [u8; 8],
     }
+    /// To the relay: a Keep that names the host's heir. To the heir: the room is yours.
+    Heir(0x5C, HEIR_LEN) {
+        /// The room.
+        id: LegId,
+        /// The number of the host that speaks, or of the new one.
+        term: u32,
+        /// The lock that the heir's secret opens; zeros for nobody.
+        lock: [u8; 16],
+        /// The room's key, for the heir's eyes.
+        sealed: [u8; 16],
+    }
+    /// To the relay: let me succeed the host; with another secret than the heir's, who is the host? From the relay: this host is.
+    Succeed(0x5D, HEIR_LEN) {
+        /// The guest's end; to a former host, its room.
+        id: LegId,
+        /// The number of the host to be succeeded; of the one that there is.
+        term: u32,
+        /// The heir's secret; the lock by which the host came, zeros for the first.
+        secret: [u8; 16],
+    }
 }
 
 impl Packet {
@@ -584,6 +612,8 @@ pub const CANDIDATES_MAX: usize = 5;
 pub const TOKEN_LEN_MAX: usize = 320;
 /// Longest packet: an Open with a token.
 pub const PACKET_LEN_MAX: usize = 480;
+/// Length of an Heir and a Succeed, so that neither is shorter than what answers it.
+const HEIR_LEN: usize = 48;
 /// Length of a Hello; its answer has 48 bytes.
 const HELLO_LEN: usize = 64;
 /// Length of an Open or Join; an answer and an introduction have 35 and at most 112 bytes.
@@ -635,6 +665,7 @@ mod tests {
                 direct: true,
                 local,
                 token: ShownToken::new(&[7; TOKEN_LEN_MAX]).expect("no more than fits"),
+                term: 0,
             },
             Packet::Opened {
                 random,
@@ -678,6 +709,17 @@ mod tests {
                 addresses: local,
             },
             Packet::Banned { id, random },
+            Packet::Heir {
+                id,
+                term: 3,
+                lock: [5; 16],
+                sealed: [6; 16],
+            },
+            Packet::Succeed {
+                id,
+                term: 4,
+                secret: [7; 16],
+            },
         ]
     }
 

@@ -5,6 +5,7 @@ mod fairness;
 mod gate;
 mod outbox;
 mod requests;
+mod succession;
 mod table;
 
 use std::net::SocketAddr;

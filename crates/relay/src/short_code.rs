@@ -36,6 +36,11 @@ impl CodeSecret {
         Self(u32::from_le_bytes(random) & SECRET_MASK)
     }
 
+    /// Its bytes, for the host's heir.
+    pub const fn to_bytes(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+
     fn password(self) -> Password {
         Password::new(self.0.to_le_bytes())
     }

@@ -50,4 +50,6 @@ pub struct Stats {
     pub introductions: u64,
     /// Ways that became direct.
     pub directs: u64,
+    /// Rooms that a host's heir took over.
+    pub successions: u64,
 }

@@ -85,6 +85,11 @@ impl<M> Relayed<M> {
         &mut self.link
     }
 
+    /// Both, to be used together.
+    pub fn parts_mut(&mut self) -> (&mut M, &mut Link) {
+        (&mut self.machine, &mut self.link)
+    }
+
     fn through(&mut self) -> Through<'_, M> {
         Through {
             machine: &mut self.machine,

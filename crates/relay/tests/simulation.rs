@@ -22,6 +22,8 @@ mod seeds;
 mod shares;
 #[path = "simulation/short_codes.rs"]
 mod short_codes;
+#[path = "simulation/succession.rs"]
+mod succession;
 #[path = "simulation/tokens.rs"]
 mod tokens;
 #[path = "simulation/world.rs"]

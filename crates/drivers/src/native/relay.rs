@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use muse_relay::{CodeSecret, Invitation, LinkEvent, RoomCode, RoomKey, ShortCode};
 pub(crate) use muse_relay::{Link, Through};
 use muse_transport::token::ConnectToken;
-use muse_transport::{Config, Connect, ServerPublicKey};
+use muse_transport::{Config, Connect, Endpoint, ServerPublicKey};
 use muse_wire::Instant;
 
 use crate::native::connect::{any_address, socket_towards};
@@ -65,6 +65,11 @@ impl EndpointDriver {
     /// Returns the link to the relay, for one that has opened or joined a room.
     pub fn relay(&self) -> Option<&Link> {
         self.sockets.relay.as_ref()
+    }
+
+    /// Returns the endpoint and the link to the relay, for a machine that acts on both.
+    pub fn endpoint_and_relay(&mut self) -> (&mut Endpoint, Option<&mut Link>) {
+        (&mut self.endpoint, self.sockets.relay.as_mut())
     }
 
     /// Lets peers come through a relay as well.

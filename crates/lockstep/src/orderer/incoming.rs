@@ -11,6 +11,7 @@ use crate::orderer::member::{Member, Stage};
 use crate::orderer::{LINKS_MAX, LinkId, Orderer, REPLIES_MAX};
 use crate::packet::{Check, Hello, Kind, OverReason};
 use crate::stream::{Entry, Stream};
+use crate::succession::Resume;
 
 impl Orderer {
     /// A packet arrived over this link. What is not understood is dropped.
@@ -21,6 +22,12 @@ impl Orderer {
         if kind == Kind::Hello {
             if let Ok(hello) = Hello::parse(rest) {
                 self.handle_hello(now, link, hello);
+            }
+            return;
+        }
+        if kind == Kind::Resume {
+            if let Ok((resume, inputs)) = Resume::parse(rest) {
+                self.handle_resume(now, link, &resume, inputs);
             }
             return;
         }
@@ -160,7 +167,7 @@ impl Orderer {
             .copied()
     }
 
-    fn refuse(&mut self, link: LinkId, reason: OverReason) {
+    pub(super) fn refuse(&mut self, link: LinkId, reason: OverReason) {
         let known = self.replies.iter().any(|(to, _)| *to == link);
         if !known && self.replies.len() < REPLIES_MAX {
             self.replies.push_back((link, reason));
@@ -210,7 +217,7 @@ impl Orderer {
         Ok(())
     }
 
-    fn take_inputs(
+    pub(super) fn take_inputs(
         &mut self,
         now: Instant,
         link: LinkId,

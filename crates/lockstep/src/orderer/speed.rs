@@ -51,6 +51,12 @@ impl Speed {
         self.plan()
     }
 
+    /// Goes on with a plan that another orderer made.
+    pub(crate) fn go_on(&mut self, now: Instant, plan: (u8, Duration)) {
+        (self.steps, self.step) = plan;
+        self.next_at = now + EVERY;
+    }
+
     pub(crate) fn next_at(&self) -> Instant {
         self.next_at
     }

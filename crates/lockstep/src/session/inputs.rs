@@ -1,7 +1,8 @@
 //! Everybody's inputs, as a machine of the match knows them: final, told early, or guessed.
 
 use crate::frame::{Frame, Seat};
-use crate::game::DeterministicGame;
+use crate::game::{DeterministicGame, encode};
+use crate::stream::{Entry, InputBytes, Stream};
 
 /// A window of inputs by frame and seat.
 #[derive(Debug)]
@@ -215,6 +216,54 @@ impl<G: DeterministicGame> Inputs<G> {
         let seats = self.seats.len();
         let start = self.index(frame, Seat(0));
         &self.used[start..start + seats]
+    }
+
+    /// The frame from which on somebody sits there, if somebody does.
+    pub(crate) fn playing_since(&self, seat: Seat) -> Option<Frame> {
+        let last = self.seats[seat.index()].presence.last();
+        last.filter(|(_, present)| *present).map(|(from, _)| *from)
+    }
+
+    /// The first frame of a seat without a final input, as all machines count it: none after a player has left, or where nobody ever sat.
+    pub(crate) fn end_of_stay(&self, seat: Seat) -> Frame {
+        let inputs = &self.seats[seat.index()];
+        match inputs.presence.last() {
+            None => Frame(0),
+            Some((_, true)) => inputs.known,
+            Some((left, false)) => inputs.known.min(*left),
+        }
+    }
+
+    /// The final inputs of a seat from `from` on, or from when the player sat down, as far back as they are known.
+    pub(crate) fn stream_from(&self, seat: Seat, from: Frame) -> Stream {
+        let presence = &self.seats[seat.index()].presence;
+        let joined = presence.iter().rev().find(|(_, present)| *present);
+        let end = self.end_of_stay(seat);
+        let first = joined.map_or(end, |(from, _)| *from);
+        let first = first.max(from).max(end - self.room());
+        self.stream_of(seat, first.min(end), end)
+    }
+
+    /// The inputs of a seat that are not final yet.
+    pub(crate) fn stream_given(&self, seat: Seat) -> Stream {
+        let inputs = &self.seats[seat.index()];
+        self.stream_of(seat, inputs.known, inputs.hinted)
+    }
+
+    fn stream_of(&self, seat: Seat, first: Frame, end: Frame) -> Stream {
+        let mut stream = Stream::new(first);
+        let mut bytes = Vec::new();
+        while stream.end() < end {
+            let cell = &self.cells[self.index(stream.end(), seat)];
+            bytes.clear();
+            // It has travelled before, or was checked when it was given.
+            let _ = encode(&cell.given, &mut bytes);
+            stream.push(match cell.age {
+                0 => Entry::Given(InputBytes::new(&bytes)),
+                _ => Entry::Repeated,
+            });
+        }
+        stream
     }
 
     /// Frames that may be stored from `confirmed` on.

@@ -8,12 +8,14 @@ use crate::blob::{BlobReceiver, BlobSender};
 use crate::config::{Mode, PROTOCOL_VERSION};
 use crate::frame::{Frame, Seat};
 use crate::game::{DeterministicGame, decode, encode};
-use crate::orderer::{BLOB_HEADER_MAX, BLOB_STATE, BLOB_TRACE, COST_UNIT_MICROS};
+use crate::link::Link;
+use crate::orderer::{BLOB_HEADER_MAX, BLOB_STATE, BLOB_TRACE, CONTROLS_MAX, COST_UNIT_MICROS};
 use crate::packet::{Control, Hello, Kind, OverReason, PACKET_BYTES_MAX, Task, Welcome};
 use crate::session::inputs::Value;
 use crate::session::trace::Trace;
 use crate::session::{Role, Session, SessionEvent, Status};
 use crate::stream::{Entry, Stream};
+use crate::succession::{Known, Recall, Resume};
 
 /// The destination of a session's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,10 @@ pub(crate) struct Sending {
     pub(crate) check_copies: u8,
     sent_at: Option<Instant>,
     hello_at: Option<Instant>,
+    /// Another orderer has not taken it on yet.
+    pub(crate) resuming: bool,
+    /// The other orderer asks for what goes beyond this.
+    recalled: Option<Known>,
     /// Inputs arrived that are acknowledged no later than this.
     ack_at: Option<Instant>,
     /// Players who have not been sent the newest input directly.
@@ -58,6 +64,10 @@ impl<G: DeterministicGame> Session<G> {
         if matches!(self.status, Status::Over(_)) {
             return;
         }
+        if self.send.resuming && kind == Kind::Down {
+            // The welcome was lost: the orderer goes on.
+            self.resumed();
+        }
         let understood = match kind {
             Kind::Welcome => self.handle_welcome(now, rest).is_some(),
             Kind::Refused => OverReason::parse(rest)
@@ -65,6 +75,7 @@ impl<G: DeterministicGame> Session<G> {
                 .is_some(),
             Kind::Down => self.handle_down(now, rest).is_ok(),
             Kind::Direct => self.handle_direct(rest).is_ok(),
+            Kind::Recall => self.handle_recall(rest).is_some(),
             Kind::BlobData => self.handle_blob_data(now, rest).is_some(),
             Kind::BlobAck => {
                 self.heard = Some(now);
@@ -96,6 +107,9 @@ impl<G: DeterministicGame> Session<G> {
                     .then(|| self.emit_hello(now, buffer))?
                     .and_then(to_orderer);
             }
+            _ if self.send.resuming => {
+                return self.emit_resuming(now, buffer).and_then(to_orderer);
+            }
             _ => {}
         }
         if let Some(len) = self.blob_in.as_mut().and_then(|blob| blob.poll(buffer)) {
@@ -124,7 +138,10 @@ impl<G: DeterministicGame> Session<G> {
     }
 
     pub(super) fn send_timeout(&self, now: Instant) -> Instant {
-        if self.status == Status::Connecting {
+        if self.send.recalled.is_some() {
+            return now;
+        }
+        if self.status == Status::Connecting || self.send.resuming {
             return self.send.hello_at.unwrap_or(now);
         }
         if self.send.direct != 0 || self.blob_in.as_ref().is_some_and(BlobReceiver::ack_is_due) {
@@ -230,7 +247,9 @@ impl<G: DeterministicGame> Session<G> {
             return None;
         }
         self.heard = Some(now);
-        if self.status == Status::Connecting {
+        if self.send.resuming {
+            self.resumed();
+        } else if self.status == Status::Connecting {
             self.seat = welcome.seat;
             self.status = match welcome.late {
                 true => Status::Joining,
@@ -288,13 +307,36 @@ impl<G: DeterministicGame> Session<G> {
             return Ok(());
         }
         let first = reader.bits(16)?;
+        self.read_each_control(now, reader, first, count, CONTROLS_MAX)
+    }
+
+    /// Reads the controls of a report; those from `end` on are not its to tell.
+    pub(crate) fn read_controls_from(
+        &mut self,
+        now: Instant,
+        reader: &mut BitReader<'_>,
+        end: u16,
+    ) -> Result<(), BitError> {
+        let (count, first) = (reader.gamma()?, reader.bits(16)?);
+        let end = CONTROLS_MAX.min(usize::from(end));
+        self.read_each_control(now, reader, first, count, end)
+    }
+
+    fn read_each_control(
+        &mut self,
+        now: Instant,
+        reader: &mut BitReader<'_>,
+        first: u64,
+        count: u64,
+        end: usize,
+    ) -> Result<(), BitError> {
         for index in first..first.saturating_add(count) {
             let control = Control::read(reader)?;
-            if index != u64::from(self.controls_seen) {
-                continue;
+            let seen = self.controls.len();
+            if index == seen as u64 && seen < end {
+                self.controls.push(control);
+                self.take_control(now, control);
             }
-            self.controls_seen += 1;
-            self.take_control(now, control);
         }
         Ok(())
     }
@@ -407,10 +449,22 @@ impl<G: DeterministicGame> Session<G> {
         reader: &mut BitReader<'_>,
         is_final: bool,
     ) -> Result<(), BitError> {
+        self.read_other_until(seat, from, reader, is_final, Frame::NEVER)
+    }
+
+    fn read_other_until(
+        &mut self,
+        seat: Seat,
+        from: Frame,
+        reader: &mut BitReader<'_>,
+        is_final: bool,
+        end: Frame,
+    ) -> Result<(), BitError> {
         let mut wrong: Option<Frame> = None;
         let mut bad = false;
         let inputs = &mut self.inputs;
-        let (run_until, limit) = (self.frame, self.confirmed + inputs.room());
+        let limit = (self.confirmed + inputs.room()).min(end);
+        let run_until = self.frame;
         Stream::read(from, reader, |frame, entry| {
             let next = match is_final {
                 true => inputs.known(seat),
@@ -551,6 +605,74 @@ impl<G: DeterministicGame> Session<G> {
         Some(())
     }
 
+    /// Forgets what was between this session and its orderer, and asks the next one.
+    pub(crate) fn begin_resuming(&mut self) {
+        self.send = Sending {
+            resuming: true,
+            ..Sending::default()
+        };
+    }
+
+    /// The other orderer has taken it on: gives again what nobody may have heard.
+    fn resumed(&mut self) {
+        self.send = Sending {
+            dirty: true,
+            ..Sending::default()
+        };
+        self.link = Link::new();
+        (self.epoch, self.check) = (0, None);
+        (self.task_done, self.blob_out, self.blob_taken) = (None, None, None);
+        (self.blob_in, self.own_trace) = (None, None);
+        if let Some(seat) = self.seat.filter(|_| self.playing) {
+            self.own = self.inputs.stream_given(seat);
+        }
+        self.tell(SessionEvent::Resumed);
+    }
+
+    fn emit_resuming(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
+        if let Some(from) = self.send.recalled.take() {
+            return self.emit_report(&from, buffer).ok();
+        }
+        if self.send.hello_at.is_some_and(|at| at > now) {
+            return None;
+        }
+        self.send.hello_at = Some(now + RESUME_EVERY);
+        let resume = Resume {
+            contract: self.contract,
+            nonce: self.nonce,
+            known: self.known(),
+        };
+        let len = resume.emit(buffer).ok()?;
+        // What is not final goes with it, so that it is when the match goes on.
+        let Some(seat) = self.seat.filter(|_| self.playing) else {
+            return Some(len);
+        };
+        let own = self.inputs.stream_given(seat);
+        let mut writer = BitWriter::new(&mut buffer[len..]);
+        writer.bits(u64::from(own.first().low()), 16).ok()?;
+        own.write(own.first(), &mut writer).ok()?;
+        Some(len + writer.finish())
+    }
+
+    fn handle_recall(&mut self, rest: &[u8]) -> Option<()> {
+        let recall = Recall::parse(rest).ok()?;
+        if self.send.resuming && recall.nonce == self.nonce {
+            self.send.recalled = Some(recall.known);
+        }
+        Some(())
+    }
+
+    /// Reads inputs that another session knows to be final.
+    pub(crate) fn read_reported(
+        &mut self,
+        seat: Seat,
+        from: Frame,
+        end: Frame,
+        reader: &mut BitReader<'_>,
+    ) -> Result<(), BitError> {
+        self.read_other_until(seat, from, reader, true, end)
+    }
+
     fn finish(&mut self, refusal: OverReason) {
         self.status = Status::Over(refusal);
         self.tell(SessionEvent::Over(refusal));
@@ -559,6 +681,8 @@ impl<G: DeterministicGame> Session<G> {
 
 const _: () = assert!(PROTOCOL_VERSION < 16, "the version has four bits");
 const HELLO_EVERY: Duration = Duration::from_millis(250);
+/// Until another orderer takes the session on, everybody waits for it.
+const RESUME_EVERY: Duration = Duration::from_millis(80);
 /// Longest gap between packets, so that the orderer can tell silence from having nothing to say.
 const HEARTBEAT: Duration = Duration::from_millis(200);
 /// Inputs that are not acknowledged are repeated this long after a round trip.

@@ -298,7 +298,7 @@ impl<G: DeterministicGame> Session<G> {
         self.wrong_from = None;
         self.frame = frame;
         if joining {
-            self.confirmed = frame;
+            (self.first, self.confirmed) = (frame, frame);
             self.finalized = frame;
             let interval = self.config.check_interval();
             self.checked = Frame(frame.0 - frame.0 % interval);

@@ -28,13 +28,28 @@ pub(crate) fn play<G: DeterministicGame>(
             let listen = format!("[::]:{port}");
             DeterministicSession::serve(listen.as_str(), config.clone())?
         }
+        #[cfg(feature = "relay")]
+        ["room", relay, ..] => {
+            let listen = Listen::at("[::]:0").room(relay);
+            DeterministicSession::host(listen, config.clone(), game)?
+        }
+        #[cfg(feature = "relay")]
+        ["join", relay, code] => {
+            DeterministicSession::join(Join::room(relay, code), config.clone(), game)?
+        }
         ["join", address] => DeterministicSession::join(*address, config.clone(), game)?,
-        _ => return Err("usage: host PORT [FILE] | serve PORT | join muse://HOST:PORT/KEY".into()),
+        _ => return Err(USAGE.into()),
     };
-    if let Some(address) = session.address() {
-        println!("join {address}");
+    match invitation(&session) {
+        Some(code) => println!("join by {code}"),
+        None => session
+            .address()
+            .into_iter()
+            .for_each(|it| println!("join {it}")),
     }
-    let file = words.get(2).filter(|_| words[0] == "host");
+    let file = words
+        .get(2)
+        .filter(|_| ["host", "room"].contains(&words[0]));
     let mut file = file.map(std::fs::File::create).transpose()?;
     let mut recorder = Recorder::new(&config);
     let (start, mut rng) = (Clock::now(), Rng::new(std::process::id().into()));
@@ -51,3 +66,14 @@ pub(crate) fn play<G: DeterministicGame>(
     }
     Ok(())
 }
+
+/// The code that friends type, for a match in a relay's room.
+fn invitation<G: DeterministicGame>(_session: &DeterministicSession<G>) -> Option<String> {
+    #[cfg(feature = "relay")]
+    return _session.short_code().map(|code| code.to_string());
+    #[cfg(not(feature = "relay"))]
+    None
+}
+
+const USAGE: &str = "usage: host PORT [FILE] | room RELAY [FILE] | serve PORT | join muse://HOST:PORT/KEY | join RELAY CODE
+(rooms at relays with the feature `relay`)";

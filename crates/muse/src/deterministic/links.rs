@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muse_lockstep::{LinkId, Orderer};
+use muse_lockstep::{LinkId, Orderer, Recovery};
 use muse_transport::ConnectionId;
 use muse_wire::Instant;
 
@@ -10,6 +10,8 @@ use muse_wire::Instant;
 #[derive(Debug)]
 pub(super) struct Links {
     pub(super) orderer: Orderer,
+    /// While the match is put together again, before the orderer goes on.
+    pub(super) recovery: Option<Recovery>,
     numbers: BTreeMap<ConnectionId, LinkId>,
     /// By link: its connection.
     connections: Vec<Option<ConnectionId>>,
@@ -19,6 +21,7 @@ impl Links {
     pub(super) fn new(orderer: Orderer) -> Self {
         Self {
             orderer,
+            recovery: None,
             numbers: BTreeMap::new(),
             // The first number is that of the host's own session, which has no connection.
             connections: vec![None],
@@ -53,6 +56,9 @@ impl Links {
     pub(super) fn disconnect(&mut self, now: Instant, connection: ConnectionId) {
         if let Some(link) = self.numbers.remove(&connection) {
             self.connections[link.0] = None;
+            if let Some(recovery) = &mut self.recovery {
+                return recovery.disconnect(link);
+            }
             self.orderer.disconnect(now, link);
         }
     }

@@ -12,6 +12,7 @@ use muse_wire::{Duration, Instant};
 use super::MatchEvent;
 use super::links::{Links, OWN_LINK};
 use crate::session::Applicant;
+use super::succession::Succession;
 
 /// One machine of a match: a player who hosts, a server that only orders, or a guest.
 ///
@@ -77,39 +78,45 @@ use crate::session::Applicant;
 /// ```
 #[derive(Debug)]
 pub struct Participant<G: DeterministicGame> {
-    channel: u8,
+    pub(super) channel: u8,
     /// The orderer of the inputs, if it is here.
-    links: Option<Links>,
+    pub(super) links: Option<Links>,
     /// The player or spectator, if there is one here.
-    player: Option<Player<G>>,
+    pub(super) player: Option<Player<G>>,
     due: Instant,
     advanced_at: Instant,
     events: VecDeque<MatchEvent<G::Event>>,
     packet: Vec<u8>,
+    /// The succession of hosts, if the match may have another host.
+    #[cfg_attr(
+        not(all(feature = "relay", not(target_arch = "wasm32"))),
+        expect(dead_code, reason = "there is never one in this build")
+    )]
+    pub(super) succession: Option<Box<Succession>>,
 }
 
 /// A session, and what it takes to begin another one.
 #[derive(Debug)]
-struct Player<G: DeterministicGame> {
-    session: Session<G>,
-    config: MatchConfig,
+pub(super) struct Player<G: DeterministicGame> {
+    pub(super) session: Session<G>,
+    pub(super) config: MatchConfig,
     /// The state that the match begins with.
     first: G,
     /// The state when the player was cut off, to be shown until it is back.
     last: Option<G>,
-    role: Role,
-    nonce: u32,
-    way: Way,
+    pub(super) role: Role,
+    pub(super) nonce: u32,
+    pub(super) way: Way,
     /// Deadline for replacing a session that was cut off.
-    back_until: Option<Instant>,
+    pub(super) back_until: Option<Instant>,
     /// Not before this another session is begun.
     retry_at: Instant,
-    is_over: bool,
+    pub(super) is_over: bool,
 }
 
 /// The way to the orderer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// It is a part of this machine.
     Here,
     /// A connection that is being made.
@@ -162,6 +169,7 @@ impl<G: DeterministicGame> Participant<G> {
             advanced_at: Instant::ZERO,
             events: VecDeque::new(),
             packet: vec![0; PACKET_BYTES_MAX],
+            succession: None,
         }
     }
 
@@ -206,11 +214,15 @@ impl<G: DeterministicGame> Participant<G> {
     pub fn wants_connection(&self) -> bool {
         let player = self.player.as_ref();
         player.is_some_and(|player| player.way == Way::Cut && !player.is_over)
+            && !self.finds_its_host()
     }
 
     /// Leaves the match; the orderer is told with the next [`advance`](Self::advance). Where it is on this machine, the match ends
     /// for everybody.
     pub fn leave(&mut self) {
+        if self.hand_over() {
+            return;
+        }
         if let Some(links) = &mut self.links {
             links.orderer.end();
         } else if let Some(player) = &mut self.player {
@@ -235,6 +247,7 @@ impl<G: DeterministicGame> Participant<G> {
         // The host sits down before anybody else can.
         self.exchange_own(now);
         let is_ours = self.take_event(now, event);
+        self.note_connection(now, event);
         // A time that has passed stays: what is due must not wait for a quiet moment.
         self.due = self.due.min(self.next_timeout(now));
         is_ours
@@ -248,6 +261,14 @@ impl<G: DeterministicGame> Participant<G> {
                 payload,
             } if *channel == self.channel => {
                 self.handle_packet(now, *connection, payload);
+                return true;
+            }
+            Event::Message {
+                connection,
+                channel,
+                payload,
+            } if self.is_succession(*channel) => {
+                self.handle_succession(now, *connection, payload);
                 return true;
             }
             Event::Connected {
@@ -289,9 +310,18 @@ impl<G: DeterministicGame> Participant<G> {
     }
 
     fn handle_packet(&mut self, now: Instant, connection: ConnectionId, packet: &[u8]) {
+        if self.is_paused() {
+            return;
+        }
         if let Some(links) = &mut self.links {
-            if let Some(link) = links.link(connection) {
-                links.orderer.handle_packet(now, link, packet);
+            let Some(link) = links.link(connection) else {
+                return;
+            };
+            match (&mut links.recovery, &mut self.player) {
+                (Some(recovery), Some(player)) => {
+                    recovery.handle_packet(now, &mut player.session, link, packet);
+                }
+                _ => links.orderer.handle_packet(now, link, packet),
             }
         } else if let Some(player) = self.player_of(connection) {
             player.session.handle_packet(now, packet);
@@ -304,6 +334,12 @@ impl<G: DeterministicGame> Participant<G> {
         } else if let Some(player) = self.player_of(connection) {
             player.way = Way::Cut;
             let gone = matches!(reason, CloseReason::ByPeer { .. } | CloseReason::ByUs);
+            if self.looks_for_heir(now, gone) {
+                return;
+            }
+            let Some(player) = &mut self.player else {
+                return;
+            };
             if gone && !std::mem::replace(&mut player.is_over, true) {
                 // The host's own word has come before, if it had one.
                 let last = player.session.status();
@@ -333,7 +369,12 @@ impl<G: DeterministicGame> Participant<G> {
         }
         self.advanced_at = now;
         if self.due <= now {
-            if let Some(links) = &mut self.links {
+            let orders = !self.is_paused();
+            if let Some(links) = self
+                .links
+                .as_mut()
+                .filter(|it| orders && it.recovery.is_none())
+            {
                 links.orderer.handle_timeout(now);
             }
             if let Some(player) = &mut self.player {
@@ -369,9 +410,15 @@ impl<G: DeterministicGame> Participant<G> {
 
     /// Carries packets between the host's own session and its orderer.
     fn exchange_own(&mut self, now: Instant) {
+        if self.is_paused() {
+            return;
+        }
         let (Some(links), Some(player)) = (&mut self.links, &mut self.player) else {
             return;
         };
+        if links.recovery.is_some() {
+            return;
+        }
         for _ in 0..EXCHANGES_MAX {
             match player.session.poll_packet(now, &mut self.packet) {
                 Some((Target::Orderer, len)) => {
@@ -386,9 +433,18 @@ impl<G: DeterministicGame> Participant<G> {
     }
 
     fn send(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        if self.is_paused() || self.is_muted() {
+            return;
+        }
         if let Some(links) = &mut self.links {
             for _ in 0..PACKETS_MAX {
-                let Some((link, len)) = links.orderer.poll_packet(now, &mut self.packet) else {
+                let next = match (&mut links.recovery, &self.player) {
+                    (Some(recovery), Some(player)) => {
+                        recovery.poll_packet(now, &player.session, &mut self.packet)
+                    }
+                    _ => links.orderer.poll_packet(now, &mut self.packet),
+                };
+                let Some((link, len)) = next else {
                     break;
                 };
                 let packet = &self.packet[..len];
@@ -432,6 +488,10 @@ impl<G: DeterministicGame> Participant<G> {
                 SessionEvent::Left(seat, frame) => Some(MatchEvent::Left(seat, frame)),
                 SessionEvent::Desynced(report) => Some(MatchEvent::Desynced(report)),
                 SessionEvent::Mended(frame) => Some(MatchEvent::Mended(frame)),
+                SessionEvent::Resumed => {
+                    (player.back_until, player.last) = (None, None);
+                    Some(MatchEvent::HostChanged)
+                }
                 SessionEvent::Over(reason) if !player.may_come_back(reason) => {
                     player.is_over = true;
                     Some(MatchEvent::Over(reason))
@@ -487,7 +547,7 @@ impl<G: DeterministicGame> Participant<G> {
     }
 
     /// Begins another session, for which the connection is there or will be.
-    fn interrupt(&mut self, now: Instant) {
+    pub(super) fn interrupt(&mut self, now: Instant) {
         let Some(player) = &mut self.player else {
             return;
         };
@@ -502,24 +562,39 @@ impl<G: DeterministicGame> Participant<G> {
 
     fn next_timeout(&mut self, now: Instant) -> Instant {
         let mut next = Instant::FAR_FUTURE;
+        let quiet = self.is_paused() || self.is_muted();
+        let recovers = self.links.as_ref().is_some_and(|it| it.recovery.is_some());
         if let Some(player) = &mut self.player {
-            let reachable = !matches!(player.way, Way::Cut | Way::Connecting(_));
-            let session = player.session.poll_timeout(now).filter(|_| reachable);
+            let reachable = !matches!(player.way, Way::Cut | Way::Connecting(_)) && !recovers;
+            let session = match reachable && !quiet {
+                true => player.session.poll_timeout(now),
+                // What it has to say waits, but its frames do not.
+                false if quiet || player.session.is_resuming() => {
+                    Some(player.session.frame_timeout(now))
+                }
+                false => None,
+            };
             let retry = (player.is_cut_off() && player.way != Way::Here).then_some(player.retry_at);
             let back = [retry, player.back_until].map(|at| at.filter(|_| !player.is_over));
             let times = [session, back[0], back[1]];
             next = times.into_iter().flatten().fold(next, Instant::min);
         }
-        if let Some(links) = &mut self.links {
+        let orders = !self.is_paused();
+        if let Some(links) = self
+            .links
+            .as_mut()
+            .filter(|it| orders && it.recovery.is_none())
+        {
             next = links
                 .orderer
                 .poll_timeout(now)
                 .map_or(next, |at| at.min(next));
         }
+        next = next.min(self.succession_due(now));
         next.max(now + Duration::from_micros(1))
     }
 
-    fn tell(&mut self, event: MatchEvent<G::Event>) {
+    pub(super) fn tell(&mut self, event: MatchEvent<G::Event>) {
         if self.events.len() >= EVENTS_MAX {
             self.events.pop_front();
         }
@@ -571,7 +646,7 @@ impl<G: DeterministicGame> Player<G> {
     }
 
     /// Replaces the session by one that asks for the same seat.
-    fn begin_again(&mut self) {
+    pub(super) fn begin_again(&mut self) {
         if let (Some(seat), false) = (self.session.seat(), self.role == Role::Spectator) {
             self.role = Role::PlayerAt(seat);
         }
@@ -586,7 +661,7 @@ impl<G: DeterministicGame> Player<G> {
 }
 
 /// The time for which a guest that was cut off tries to come back.
-const BACK_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Time between two attempts to come back.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
 /// A machine that does nothing for this long was suspended.

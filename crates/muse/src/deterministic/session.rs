@@ -88,9 +88,15 @@ impl<G: DeterministicGame> DeterministicSession<G> {
     /// Hosts a match that begins with this state: plays, and orders everybody's inputs. Listens at an address such as `"[::]:7000"`;
     /// [`Listen::room`] opens a room at a relay besides, for friends behind routers.
     pub fn host(listen: impl Into<Listen>, config: MatchConfig, game: G) -> Result<Self> {
-        let open = listen.into().open(transport_config::<G>(&config))?;
+        let listen = listen.into();
+        let migrates = room::migrates(&listen);
+        let open = listen.open(transport_config::<G>(&config))?;
         let frame = config.frame_duration();
         let participant = Participant::host(config, game, MATCH_CHANNEL, nonce()?)?;
+        let participant = match migrates && open.room.is_some() {
+            true => room::with_succession(participant, true)?,
+            false => participant,
+        };
         Ok(Self::new(participant, Side::Host(open), frame))
     }
 
@@ -114,11 +120,16 @@ impl<G: DeterministicGame> DeterministicSession<G> {
     }
 
     fn join_as(role: Role, join: Join, config: MatchConfig, game: G) -> Result<Self> {
+        let willing = room::may_host(&join);
         let client = join.open(transport_config::<G>(&config))?;
         let frame = config.frame_duration();
         let connection = client.connection();
         let participant =
             Participant::guest(config, game, role, MATCH_CHANNEL, nonce()?, connection)?;
+        let participant = match room::is_in_room(&client) {
+            true => room::with_succession(participant, willing)?,
+            false => participant,
+        };
         Ok(Self::new(participant, Side::Guest(client), frame))
     }
 
@@ -187,7 +198,7 @@ impl<G: DeterministicGame> DeterministicSession<G> {
             participant.set_connection(client.reconnect()?);
         }
         let driver = self.side.driver_mut();
-        let given = participant.advance(driver.now(), driver.endpoint_mut(), input);
+        let given = room::advance(participant, driver, input);
         driver.flush()?;
         Ok(given?)
     }
@@ -209,12 +220,17 @@ impl<G: DeterministicGame> DeterministicSession<G> {
     }
 
     /// Returns what guests join by, as seen from the local network. A host behind a router puts the router's name or address in its
-    /// place and forwards the port, or uses a relay. A guest has none.
+    /// place and forwards the port, or uses a relay. A guest has none, and one that has become the host has its room alone.
     pub fn address(&self) -> Option<&ServerAddress> {
         match &self.side {
-            Side::Host(open) => Some(&open.address),
+            Side::Host(open) => Some(&open.address).filter(|_| self.is_host()),
             Side::Guest(_) => None,
         }
+    }
+
+    /// Returns true if this machine hosts the match: it did from the beginning, or the host before is gone.
+    pub fn is_host(&self) -> bool {
+        self.participant.orderer().is_some()
     }
 
     /// Returns the state to be drawn: with guesses in rollback. A server has none.
@@ -240,9 +256,18 @@ impl<G: DeterministicGame> DeterministicSession<G> {
         self.participant.is_over()
     }
 
-    /// Leaves the match: the others are told with the next tick. A host that leaves ends it for everybody.
+    /// Leaves the match: the others are told with the next tick. Where a host leaves, another machine hosts the match from then on, if it is in a relay's
+    /// [room](Listen::room) and somebody would; else it ends for everybody. [`end`](Self::end) always ends it.
     pub fn leave(&mut self) {
         self.participant.leave();
+    }
+
+    /// Ends the match for everybody, as its host; a guest only leaves.
+    pub fn end(&mut self) {
+        match self.participant.orderer_mut() {
+            Some(orderer) => orderer.end(),
+            None => self.participant.leave(),
+        }
     }
 
     /// Returns the machine below: its session, statistics, delay and orderer.
@@ -265,28 +290,129 @@ impl<G: DeterministicGame> DeterministicSession<G> {
     }
 }
 
-#[cfg(feature = "relay")]
+#[cfg(all(feature = "relay", not(target_arch = "wasm32")))]
 impl<G: DeterministicGame> DeterministicSession<G> {
-    /// Returns what friends join a [room](Listen::room) by: one word to be sent to them.
-    pub fn invitation(&self) -> Option<&muse_drivers::relay::Invitation> {
-        match &self.side {
-            Side::Host(open) => open.room.as_ref().map(|room| &room.invitation),
-            Side::Guest(_) => None,
-        }
+    /// Returns what friends join a [room](Listen::room) by: one word to be sent to them. It names the host by its key, so another host has
+    /// another one. A guest has none.
+    pub fn invitation(&self) -> Option<muse_drivers::relay::Invitation> {
+        let link = self.side.driver().relay().filter(|_| self.is_host())?;
+        let key = self.endpoint().public_key()?;
+        Some(muse_drivers::relay::Invitation {
+            relay: link.relay(),
+            code: link.code(),
+            host_key: *key.as_bytes(),
+        })
     }
 
-    /// Returns the short code of a [room](Listen::room): all that friends type whose game knows the relay ([`Join::room`]).
+    /// Returns the short code of a [room](Listen::room): all that friends type whose game knows the relay ([`Join::room`]). Whoever hosts, it is the same; a
+    /// guest is not told it.
     pub fn short_code(&self) -> Option<muse_drivers::relay::ShortCode> {
-        match &self.side {
-            Side::Host(open) => open.room.map(|room| room.code),
-            Side::Guest(_) => None,
-        }
+        self.side.driver().relay()?.short_code()
     }
 
     /// Returns what happened at the relay, for a match in a room: whether it is open, and which ways are direct.
-    #[cfg(not(target_arch = "wasm32"))]
     pub fn poll_relay_event(&mut self) -> Option<muse_drivers::relay::LinkEvent> {
-        self.side.driver_mut().poll_relay_event()
+        let taken = self.participant.poll_room_event();
+        taken.or_else(|| self.side.driver_mut().poll_relay_event())
+    }
+}
+
+#[cfg(all(feature = "relay", not(target_arch = "wasm32")))]
+mod room {
+    //! A match in a relay's room, which may have another host.
+
+    use muse_drivers::{ClientDriver, EndpointDriver, SystemEntropy};
+    use muse_lockstep::{DeterministicGame, Frame, InputError};
+
+    use crate::deterministic::{Participant, SUCCESSION_CHANNEL};
+    use crate::{Join, Listen, Result};
+
+    impl Listen {
+        /// Ends a deterministic match in a [room](Listen::room) when its host goes, rather than have a guest host it.
+        pub fn ends_with_host(mut self) -> Self {
+            self.ends_with_host = true;
+            self
+        }
+    }
+
+    impl Join {
+        /// Never hosts the match in the place of a host that is gone; another guest may.
+        pub fn never_host(mut self) -> Self {
+            self.never_host = true;
+            self
+        }
+    }
+
+    pub(super) fn migrates(listen: &Listen) -> bool {
+        !listen.ends_with_host
+    }
+
+    pub(super) fn may_host(join: &Join) -> bool {
+        !join.never_host
+    }
+
+    pub(super) fn is_in_room(client: &ClientDriver) -> bool {
+        client.relay().is_some()
+    }
+
+    pub(super) fn with_succession<G: DeterministicGame>(
+        participant: Participant<G>,
+        willing: bool,
+    ) -> Result<Participant<G>> {
+        let (key, entropy) = (muse_drivers::new_key()?, SystemEntropy::new()?);
+        Ok(participant.with_succession(SUCCESSION_CHANNEL, key, willing, entropy))
+    }
+
+    pub(super) fn advance<G: DeterministicGame>(
+        participant: &mut Participant<G>,
+        driver: &mut EndpointDriver,
+        input: impl FnMut(Frame) -> G::Input,
+    ) -> std::result::Result<(), InputError> {
+        let now = driver.now();
+        match driver.endpoint_and_relay() {
+            (endpoint, Some(link)) if participant.may_migrate() => {
+                participant.advance_in_room(now, endpoint, link, input)
+            }
+            (endpoint, _) => participant.advance(now, endpoint, input),
+        }
+    }
+}
+
+#[cfg(not(all(feature = "relay", not(target_arch = "wasm32"))))]
+mod room {
+    //! The place of rooms in a build without them.
+
+    use muse_drivers::{ClientDriver, EndpointDriver};
+    use muse_lockstep::{DeterministicGame, Frame, InputError};
+
+    use crate::deterministic::Participant;
+    use crate::{Join, Listen, Result};
+
+    pub(super) fn migrates(_: &Listen) -> bool {
+        false
+    }
+
+    pub(super) fn may_host(_: &Join) -> bool {
+        false
+    }
+
+    pub(super) fn is_in_room(_: &ClientDriver) -> bool {
+        false
+    }
+
+    pub(super) fn with_succession<G: DeterministicGame>(
+        participant: Participant<G>,
+        _: bool,
+    ) -> Result<Participant<G>> {
+        Ok(participant)
+    }
+
+    pub(super) fn advance<G: DeterministicGame>(
+        participant: &mut Participant<G>,
+        driver: &mut EndpointDriver,
+        input: impl FnMut(Frame) -> G::Input,
+    ) -> std::result::Result<(), InputError> {
+        participant.advance(driver.now(), driver.endpoint_mut(), input)
     }
 }
 

@@ -227,3 +227,52 @@ fn a_duel_in_a_relays_room() {
         "it came by the relay"
     );
 }
+
+#[test]
+fn a_match_in_a_relays_room_outlives_its_host() {
+    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut driver = UdpDriver::bind(loopback, &UdpOptions::default()).expect("a free port");
+    let clock = Clock::start();
+    let mut relay = Relay::danger_open(clock.now(), Limits::default(), [7; 32]);
+    let place = driver.local_addr().expect("it is bound").to_string();
+    let config = MatchConfig::lockstep(3).frame(Duration::from_millis(5));
+    let game = || Rts::new(3, 20, 2);
+    let host = Play::host(at_loopback().room(&place), config.clone(), game());
+    let host = host.expect("a free port");
+    let code = host.short_code().expect("it has a room").to_string();
+    let mut guests: Vec<Play<Rts>> = Vec::new();
+    let mut host = Some(host);
+    let (mut changed, mut gone_at) = ([false; 2], None);
+    let limit = clock.now() + Duration::from_secs(60);
+    while !changed.iter().all(|it| *it) || guests.iter().any(|it| it.frame() < Frame(100)) {
+        assert!(clock.now() < limit, "it does not go on");
+        driver.poll(clock.now(), &mut relay).expect("a socket");
+        let is_open = relay.rooms() == 1;
+        if is_open && guests.len() < 2 {
+            let join = Join::room(&place, &code);
+            guests.push(Play::join(join, config.clone(), game()).expect("a free port"));
+        }
+        if let Some(host) = &mut host {
+            host.tick_within(Duration::from_millis(1), |_| Vec::new())
+                .expect("the socket works");
+        }
+        for (guest, changed) in guests.iter_mut().zip(&mut changed) {
+            let told = guest.tick_within(Duration::from_millis(1), |_| Vec::new());
+            let told = told.expect("the socket works");
+            *changed |= told.contains(&MatchEvent::HostChanged);
+        }
+        let has_heir = guests.iter().any(|it| it.participant().is_heir());
+        let settled = *gone_at.get_or_insert(clock.now()) + Duration::from_secs(1) < clock.now();
+        if !has_heir {
+            gone_at = None;
+        } else if settled {
+            // The program ends: it says goodbye to the others and to the relay.
+            drop(host.take());
+        }
+    }
+    let hosts = guests.iter().filter(|it| it.is_host()).count();
+    assert_eq!(hosts, 1);
+    let codes = guests.iter().filter_map(Play::short_code);
+    let codes: Vec<String> = codes.map(|code| code.to_string()).collect();
+    assert_eq!(codes, [code], "friends still come by the same code");
+}

@@ -98,6 +98,7 @@ impl Link {
                     direct,
                     local,
                     token: shown.unwrap_or(ShownToken::NONE),
+                    term: self.succession.term(),
                 }
             }
             (Some((cookie, _)), Role::Guest(code)) => Packet::Join {
@@ -112,15 +113,16 @@ impl Link {
     }
 
     pub(super) fn keep(&mut self, now: Instant, mut ready: Ready) {
-        if ready.unanswered >= KEEPS_MAX {
+        if ready.unanswered >= self.keeps_max() {
             self.event(LinkEvent::Unanswered);
             self.ask(now, now);
             return;
         }
         ready.unanswered += 1;
         self.state = State::Ready(ready);
-        self.state_due = now + KEEP_AGAIN;
-        self.say(self.relay, Packet::Keep { id: ready.id });
+        self.state_due = now + KEEP_AGAIN.min(self.keep_interval());
+        let packet = self.keep_packet(ready.id);
+        self.say(self.relay, packet);
     }
 
     /// A relay that has forgotten one way may have forgotten everything: ask at once rather than at the next sign of life.
@@ -132,7 +134,7 @@ impl Link {
 
     pub(super) fn on_ready(&mut self, now: Instant, id: LegId, observed: SocketAddr) {
         self.state = State::Ready(Ready { id, unanswered: 0 });
-        self.state_due = now + KEEP_INTERVAL;
+        self.state_due = now + self.keep_interval();
         self.was_ready = true;
         self.others.clear();
         self.public = Some(observed);
@@ -161,6 +163,9 @@ impl Link {
                 asking.since = since;
             }
             return;
+        }
+        if reason == Refusal::Succeeded && matches!(self.role, Role::Host(_)) {
+            return self.on_replaced();
         }
         if reason == Refusal::NoSuchRoom {
             self.by_code.fail(CodeRefusal::NoSuchRoom);
@@ -198,8 +203,8 @@ const COOKIE_TIME: Duration = Duration::from_secs(5);
 /// Time between two signs of life: shorter than any router's memory.
 pub(super) const KEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Time until an unanswered one is repeated, and how often.
-const KEEP_AGAIN: Duration = Duration::from_millis(500);
-const KEEPS_MAX: u32 = 6;
+pub(super) const KEEP_AGAIN: Duration = Duration::from_millis(500);
+pub(super) const KEEPS_MAX: u32 = 6;
 /// The time for which, and the interval at which, a link that the relay has lost tries to come back to its room.
 const REJOIN_TIME: Duration = Duration::from_secs(60);
 const REJOIN_INTERVAL: Duration = Duration::from_millis(500);

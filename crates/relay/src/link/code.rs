@@ -13,7 +13,7 @@ use super::{Link, LinkEvent, Ready, Role, State};
 /// The part of a link that has to do with a short code, if there is one.
 #[derive(Default)]
 pub(super) struct ByCode {
-    giver: Option<Box<KeyGiver>>,
+    pub(super) giver: Option<Box<KeyGiver>>,
     taker: Option<Box<KeyTaker>>,
     /// Packets to be sent through the relay by these ways.
     out: VecDeque<(LegId, CodePacket)>,
@@ -130,7 +130,7 @@ impl Link {
         due.unwrap_or(Instant::FAR_FUTURE)
     }
 
-    fn draw_seed(&mut self) -> [u8; 32] {
+    pub(super) fn draw_seed(&mut self) -> [u8; 32] {
         let mut seed = [0; 32];
         for chunk in seed.as_chunks_mut::<8>().0 {
             *chunk = self.secrets.draw().to_le_bytes();

@@ -26,11 +26,12 @@ impl Relay {
                 direct,
                 local,
                 token,
+                term,
             } => {
                 let request = Request::new(from, random, direct, local);
                 if self.is_welcome(now, &request, &cookie) {
                     let occasion = occasion(&random, &cookie, &key);
-                    self.on_open(now, &request, key, &token, &occasion);
+                    self.on_open(now, &request, (key, term), &token, &occasion);
                 }
             }
             Packet::Join {
@@ -50,6 +51,8 @@ impl Relay {
             | Packet::Leave { id }
             | Packet::Acquaint { id }
             | Packet::Works { id, .. }
+            | Packet::Heir { id, .. }
+            | Packet::Succeed { id, .. }
             | Packet::Ban { id, .. } => {
                 if self.may_say(now, id, bytes.len()) {
                     self.handle_member(now, from, packet, bytes.len());
@@ -76,6 +79,15 @@ impl Relay {
                 self.introduce(now, id.slot());
             }
             Packet::Works { id, token } => self.on_works(from, id, token),
+            Packet::Heir {
+                id, lock, sealed, ..
+            } => {
+                self.on_keep(now, from, id, len);
+                self.on_heir(from, id, lock, sealed);
+            }
+            Packet::Succeed { id, term, secret } => {
+                self.on_succeed(now, from, id, (term, secret), len);
+            }
             Packet::Ban {
                 id,
                 random,
@@ -146,6 +158,7 @@ impl Relay {
             None => self.on_unknown(now, id, from),
             Some(known) if known == from => {
                 self.hear(now, id);
+                self.hear_host(now, id);
                 self.say(from, &Packet::Kept { id, observed: from });
             }
             Some(_) => self.challenge(now, id, from, len),
@@ -185,6 +198,9 @@ impl Relay {
             return;
         }
         if id.end() == End::Room {
+            if self.leave_to_heir(id.slot()) {
+                return;
+            }
             self.stats.rooms_closed += 1;
             self.close_room(id.slot());
         } else {
@@ -260,7 +276,7 @@ impl Relay {
     }
 
     /// The proven address of an id's owner, if there is such an id.
-    fn address_of(&self, id: LegId) -> Option<SocketAddr> {
+    pub(super) fn address_of(&self, id: LegId) -> Option<SocketAddr> {
         match id.end() {
             End::Room => {
                 let room = self.rooms.get(id.slot())?;
@@ -323,7 +339,7 @@ impl Relay {
         self.say(to, &Packet::Gone { id });
     }
 
-    fn remove_guest(&mut self, slot: usize) -> Option<Guest> {
+    pub(super) fn remove_guest(&mut self, slot: usize) -> Option<Guest> {
         let guest = self.guests.remove(slot)?;
         self.by_request.remove(&guest.request);
         self.guests_from.remove(guest.request.0.ip());

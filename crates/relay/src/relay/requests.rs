@@ -60,7 +60,7 @@ impl Relay {
         &mut self,
         now: Instant,
         request: &Request,
-        key: RoomKey,
+        (key, term): (RoomKey, u32),
         token: &ShownToken,
         occasion: &[u8],
     ) {
@@ -69,9 +69,12 @@ impl Relay {
             Some(&slot) => {
                 // Repeated, or its host has come back from elsewhere: it has the key.
                 let slot = slot as usize;
-                let room = self.rooms.get_mut(slot);
+                let room = self.rooms.get(slot);
                 if room.is_some_and(|room| room.owner != key.owner()) {
                     return self.refuse(request, Refusal::Taken);
+                }
+                if room.is_some_and(|room| room.succession.term > term) {
+                    return self.refuse(request, Refusal::Succeeded);
                 }
                 slot
             }
@@ -94,6 +97,7 @@ impl Relay {
         room.local = request.local;
         room.direct = request.direct;
         room.heard = now;
+        room.succession.host_is_here(now, term);
         let id = room.id(slot);
         let answer = Packet::Opened {
             random: request.random,

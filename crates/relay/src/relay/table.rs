@@ -11,6 +11,7 @@ use muse_wire::net::{customer, neighbourhood};
 use super::super::code::{RoomCode, RoomKey};
 use super::super::packet::{Candidates, End, LegId};
 use super::fairness::{GuestMeter, RoomMeter};
+use super::succession::Succession;
 
 /// A room and its host.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub(super) struct Room {
     pub(super) challenged: Instant,
     /// Slots of its guests.
     pub(super) guests: Vec<u32>,
+    pub(super) succession: Succession,
     /// Customers ([`customer`]) that may not join, the oldest ban first.
     banned: VecDeque<u64>,
 }
@@ -58,6 +60,7 @@ impl Room {
             heard: now,
             challenged: Instant::ZERO,
             guests: Vec::new(),
+            succession: Succession::default(),
             banned: VecDeque::new(),
         }
     }

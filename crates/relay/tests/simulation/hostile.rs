@@ -21,7 +21,7 @@ fn made_up(rng: &mut fastrand::Rng) -> Vec<u8> {
     local.push(SocketAddr::from(([10, 0, 0, 1], 5)));
     let key = RoomKey::new([rng.u8(..); 16]);
     let (token, nonce, direct) = ([rng.u8(..); 8], random, true);
-    let packet = match rng.u8(0..13) {
+    let packet = match rng.u8(0..15) {
         0 => Packet::Hello {
             version: VERSION,
             random,
@@ -34,6 +34,7 @@ fn made_up(rng: &mut fastrand::Rng) -> Vec<u8> {
             direct,
             local,
             token: ShownToken::NONE,
+            term: rng.u32(0..3),
         },
         3 => Packet::Join {
             random,
@@ -54,7 +55,18 @@ fn made_up(rng: &mut fastrand::Rng) -> Vec<u8> {
             guest: id,
             addresses: local,
         },
-        11 => {
+        11 => Packet::Heir {
+            id,
+            term: 0,
+            lock: [rng.u8(0..3); 16],
+            sealed: [0; 16],
+        },
+        12 => Packet::Succeed {
+            id,
+            term: 0,
+            secret: [rng.u8(0..3); 16],
+        },
+        13 => {
             let mut data = id.data_header().to_vec();
             data.resize(8 + rng.u8(..) as usize, 0xAB);
             return data;

@@ -139,6 +139,7 @@ fn a_token_that_was_seen_on_the_wire_is_of_no_use() {
         key: Crowd::key(2),
         local: Candidates::NONE,
         token: stolen,
+        term: 0,
     });
     let reason = Refusal::NoToken;
     assert_eq!(refused, Packet::Refused { random, reason });

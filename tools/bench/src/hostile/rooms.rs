@@ -173,6 +173,7 @@ impl Stranger {
                 key: RoomKey::new(key),
                 local: Candidates::NONE,
                 token: ShownToken::NONE,
+                term: 0,
             },
             RoomAttack::Joins | RoomAttack::Guests => {
                 // The first of the players' rooms, and codes that are guessed.

@@ -318,6 +318,7 @@ impl RelayServer for Server {
             };
             counter moves_total "Proven changes of address." => stats.moves;
             counter introductions_total "Times that two players were told each other's addresses." => stats.introductions;
+            counter successions_total "Rooms that a host's heir took over." => stats.successions;
             counter directs_total "Pairs that found a direct way." => stats.directs;
         };
         let Some(web) = self.driver.web() else {
