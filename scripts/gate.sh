@@ -87,6 +87,11 @@ newcomer() {
     python3 tests/newcomer/test_newcomer.py "${pages[@]}"
 }
 
+# What is handed out, tried as it comes out of its box.
+distribution() {
+    scripts/dist.sh && scripts/dist-check.sh
+}
+
 # All attacks at their full length, on the program as operators build it.
 hostile_release() {
     cargo build --quiet --release -p muse-cli --features tools && scripts/hostile.sh "$target/release/muse"
@@ -204,6 +209,8 @@ nightly() {
     step "fuzz" env FUZZ_SECONDS="${FUZZ_SECONDS:-600}" scripts/fuzz-smoke.sh
     step "hostile clients at full length" hostile_release
     step "proxy" scripts/proxy-check.sh
+    step "distribution" distribution
+    step "image for containers" scripts/image-check.sh
     step "Bevy in a window" scripts/bevy-window.sh
     step "packages as users get them" scripts/publish-check.sh --build
     step "advisories" deny advisories
