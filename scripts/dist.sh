@@ -179,9 +179,9 @@ bill() {
     fi
     # It writes a file for each package of the workspace, beside its manifest.
     PATH=$tools/bin:$PATH cargo cyclonedx --quiet --manifest-path tools/cli/Cargo.toml --format json --spec-version 1.5 --no-build-deps \
-        --features "$program_features" --target "$target" --override-filename "$file" 2>/dev/null
+        --features "$program_features" --target "$target" --override-filename "$file"
     sed "s#file://$PWD#file:///muse#g" "tools/cli/$file.json" >"$1"
-    git ls-files --others -- "*/$file.json" | xargs rm -f
+    git ls-files '*Cargo.toml' | sed "s#Cargo.toml\$#$file.json#" | xargs -d '\n' rm -f
 }
 
 main

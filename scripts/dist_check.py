@@ -31,7 +31,10 @@ def main():
         subprocess.run(unpack, check=True)
         (program,) = root.glob("muse-*/muse")
         check_parts(program.parent)
+        check_package(tarball.parent, program, root / "package")
         inside = "/" + str(program.relative_to(root))
+        options = f"{Path(inside).parent}/systemd/muse.toml"
+        subprocess.run(bare(root, [inside, "config", "check", options]), check=True)
         figures = [
             ("program_mb", program.stat().st_size / MB, 28),
             ("tarball_mb", tarball.stat().st_size / MB, 12),
@@ -58,6 +61,15 @@ def check_parts(folder):
     parts = ("LICENSE-MIT", "completions/muse.bash", "man/muse.1", "man/muse-up.1", "systemd/muse-master.service", "licences/crates.txt")
     missing = [name for name in parts if not (folder / name).stat().st_size]
     assert not missing, f"empty: {missing}"
+
+
+def check_package(folder, program, place):
+    """Unpacks Debian's package, if it is there: it has the same program, where it belongs."""
+    for package in folder.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "--extract", str(package), str(place)], check=True)
+        assert (place / "usr/bin/muse").read_bytes() == program.read_bytes(), "the package has another program"
+        for name in ("lib/systemd/system/muse-master.service", "share/man/man1/muse-up.1.gz", "share/bash-completion/completions/muse"):
+            assert (place / "usr" / name).stat().st_size, name
 
 
 def bare(root, command):

@@ -87,7 +87,7 @@ newcomer() {
     python3 tests/newcomer/test_newcomer.py "${pages[@]}"
 }
 
-# What is handed out, tried as it comes out of its box.
+# What is handed out, tried as somebody does who has downloaded it.
 distribution() {
     scripts/dist.sh && scripts/dist-check.sh
 }
@@ -210,7 +210,8 @@ nightly() {
     step "hostile clients at full length" hostile_release
     step "proxy" scripts/proxy-check.sh
     step "distribution" distribution
-    step "image for containers" scripts/image-check.sh
+    step "distribution for containers" scripts/image-check.sh
+    step "distribution built again" scripts/dist-again.sh
     step "Bevy in a window" scripts/bevy-window.sh
     step "packages as users get them" scripts/publish-check.sh --build
     step "advisories" deny advisories
