@@ -111,6 +111,8 @@ stage() {
         "$folder/muse" completions "$shell" >"$folder/completions/muse.$shell"
     done
     "$folder/muse" man --out "$folder/man"
+    # Pages of `muse help COMMAND` say nothing.
+    rm "$folder"/man/*-help*.1
     cp deploy/systemd/* "$folder/systemd"
     cp LICENSE-MIT LICENSE-APACHE "$folder"
     cp CHANGELOG.md "$folder"

@@ -4,6 +4,7 @@
 import hashlib
 import re
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -33,6 +34,7 @@ def main():
         check_parts(program.parent)
         check_package(tarball.parent, program, root / "package")
         inside = "/" + str(program.relative_to(root))
+        copy_libraries(program, root)
         options = f"{Path(inside).parent}/systemd/muse.toml"
         subprocess.run(bare(root, [inside, "config", "check", options]), check=True)
         figures = [
@@ -70,6 +72,15 @@ def check_package(folder, program, place):
         assert (place / "usr/bin/muse").read_bytes() == program.read_bytes(), "the package has another program"
         for name in ("lib/systemd/system/muse-master.service", "share/man/man1/muse-up.1.gz", "share/bash-completion/completions/muse"):
             assert (place / "usr" / name).stat().st_size, name
+
+
+def copy_libraries(program, root):
+    """Copies the libraries that the program needs, which one of `make dist` does not."""
+    listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True).stdout
+    for path in re.findall(r"(/\S+) \(0x", listed):
+        print("needs", path)
+        (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / path[1:])
 
 
 def bare(root, command):
