@@ -102,6 +102,8 @@ def cold_start(root, program):
             line = process.stdout.readline()
             times.append(1_000 * (time.monotonic() - begin))
             process.kill()
+            # Until it has ended: it would complain about a pipe that nobody reads.
+            process.communicate()
         assert line.startswith("Biobot is at http://"), line
     print("cold starts:", *(f"{it:.0f}" for it in times), "ms")
     return statistics.median(times)
