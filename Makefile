@@ -1,7 +1,7 @@
 # Everything a developer or CI runs. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help test quick nightly play page film bench hostile wasm decode fuzz fmt
+.PHONY: help test quick nightly play page dist film bench hostile wasm decode fuzz fmt
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -20,6 +20,9 @@ play: ## Build the game and serve it on this machine
 
 page: ## Build the game's page into game/web/dist
 	@scripts/build-page.sh
+
+dist: ## Build what is handed out: a program with the page inside, a package for Debian, checksums
+	@scripts/dist.sh
 
 film: ## Make the film of the README from a match of bots
 	@scripts/film.sh

@@ -87,6 +87,11 @@ newcomer() {
     python3 tests/newcomer/test_newcomer.py "${pages[@]}"
 }
 
+# What is handed out, tried as somebody does who has downloaded it.
+distribution() {
+    scripts/dist.sh && scripts/dist-check.sh
+}
+
 # All attacks at their full length, on the program as operators build it.
 hostile_release() {
     cargo build --quiet --release -p muse-cli --features tools && scripts/hostile.sh "$target/release/muse"
@@ -210,6 +215,9 @@ nightly() {
     step "fuzz" env FUZZ_SECONDS="${FUZZ_SECONDS:-600}" scripts/fuzz-smoke.sh
     step "hostile clients at full length" hostile_release
     step "proxy" scripts/proxy-check.sh
+    step "distribution" distribution
+    step "distribution for containers" scripts/image-check.sh
+    step "distribution built again" scripts/dist-again.sh
     step "Bevy in a window" scripts/bevy-window.sh
     step "packages as users get them" scripts/publish-check.sh --build
     step "advisories" deny advisories

@@ -58,6 +58,26 @@ fn the_binary_has_every_option_that_a_manifest_gives_it() {
 }
 
 #[test]
+fn the_units_start_commands_that_the_binary_has_with_the_options_of_their_file() {
+    let folder = root().join("deploy/systemd");
+    let mut muse = Command::new(env!("CARGO_BIN_EXE_muse"));
+    muse.args(["config", "check"]).arg(folder.join("muse.toml"));
+    assert!(muse.status().expect("it runs").success());
+    for name in ["master", "relay"] {
+        let file = folder.join(format!("muse-{name}.service"));
+        let unit = std::fs::read_to_string(file).expect("a unit");
+        let line = unit.lines().find_map(|it| it.strip_prefix("ExecStart="));
+        let words: Vec<&str> = line.expect("a command").split(' ').collect();
+        assert_eq!(words[..2], ["/usr/bin/muse", "--config"]);
+        assert_eq!(words[2..4], ["/etc/muse/muse.toml", name]);
+        let help = help(name);
+        for option in words[4..].iter().filter(|it| it.starts_with("--")) {
+            assert!(help.contains(option), "{name} has no {option}");
+        }
+    }
+}
+
+#[test]
 fn masters_and_game_servers_agree() {
     let master = container(&named("Deployment", "muse-master"));
     let options = texts(&master["args"]);

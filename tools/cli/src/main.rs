@@ -4,6 +4,7 @@ mod bots;
 mod config;
 mod echo;
 mod game;
+mod health;
 mod manual;
 mod master;
 mod ping;
@@ -21,6 +22,11 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use muse_program::interrupt;
 use muse_program::logs::LogFormat;
+
+/// The allocator of the static program, because musl's own is slow and has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Multiplayer networking for games, from the UDP packet to the finished match.
 #[derive(Parser)]
@@ -84,6 +90,8 @@ enum Command {
     Bots(bots::Arguments),
     /// Run the master server: accounts, matchmaking, game servers on demand, friends, chat, ranking.
     Master(Box<master::Arguments>),
+    /// Ask a server whether it is well.
+    Health(health::Arguments),
     /// Check and print the options that a file and the environment set.
     Config(config::Arguments),
     /// Print the completions of a shell.
@@ -117,6 +125,7 @@ fn main() -> ExitCode {
         Command::Game(arguments) => game::run(&arguments),
         Command::Bots(arguments) => bots::run(&arguments),
         Command::Master(arguments) => master::run(&arguments, common.log_format),
+        Command::Health(arguments) => health::run(&arguments),
         Command::Config(arguments) => config::run::<Muse>(&arguments, common.config.as_deref()),
         Command::Completions(arguments) => manual::complete::<Muse>(&arguments),
         Command::Man(arguments) => manual::man::<Muse>(&arguments),

@@ -3,6 +3,7 @@
 //! One address is enough for a player: the master serves the [`page`] there besides its own. It starts `muse game` for each match; all of it
 //! ends with this program.
 
+mod inside;
 mod page;
 mod routes;
 
@@ -21,6 +22,8 @@ use tokio::process::{Child, Command};
 
 use crate::Common;
 use crate::interrupt::Interrupt;
+
+use page::Page;
 
 /// The address, the players to serve, and what to store.
 #[derive(Args)]
@@ -56,7 +59,7 @@ pub(crate) struct Arguments {
     /// Port of the relay, UDP; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 7_788)]
     relay_port: u16,
-    /// Directory of the built page; by default `game/web/dist`.
+    /// Directory of the built page; by default the page inside of this program, or `game/web/dist` if there is none.
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "no_page")]
     page: Option<PathBuf>,
     /// Do not serve the page: for bots and other clients.
@@ -87,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<Exit
 async fn serve(
     arguments: &Arguments,
     common: &Common,
-    page: Option<PathBuf>,
+    page: Option<Page>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find this program's file")?;
@@ -123,7 +126,7 @@ fn master_config(
     program: &str,
     arguments: &Arguments,
     words: &[String],
-    page: Option<PathBuf>,
+    page: Option<Page>,
 ) -> anyhow::Result<MasterConfig> {
     let bots_after = match arguments.bots_after_seconds {
         0 => None,

@@ -74,6 +74,7 @@ fn bots_are_matched_play_and_everything_ends_together() {
         ("page/index.html", "<p>the page"),
         ("page/.secret", "secret"),
         ("page/assets/a-1.wasm", "module"),
+        ("page/assets/a-1.wasm.gz", "smaller"),
         ("data/matches/match-7.muserply", "recording"),
         ("data/matches/match-7.txt", "notes"),
     ] {
@@ -99,6 +100,12 @@ fn bots_are_matched_play_and_everything_ends_together() {
     assert!(
         module.contains("application/wasm") && module.contains("immutable"),
         "{module}"
+    );
+    let accepts = "Accept-Encoding: gzip, deflate\r\n";
+    let smaller = send(authority, "GET", "/assets/a-1.wasm", accepts, "");
+    assert!(
+        smaller.contains("content-encoding: gzip") && smaller.ends_with("smaller"),
+        "{smaller}"
     );
     assert!(get(authority, "/").contains("no-cache"));
     for path in ["/", "/assets/a-1.wasm", "/nothing", "/admin"] {
@@ -147,6 +154,31 @@ fn bots_are_matched_play_and_everything_ends_together() {
     // Bots filled it up, and it was recorded though it was never finished.
     let recording = recording(&place, 0);
     assert_eq!(recording.names().len(), 4, "{:?}", recording.names());
+}
+
+#[test]
+fn health_checks_pass_while_it_serves() {
+    let place = Place::new();
+    let data = place.at("data");
+    let mut words = vec!["up", "--port", "0", "--relay-port", "0", "--no-page"];
+    words.extend(["--first-port", "26230", "--data", &data]);
+    let mut up = Program::start(&words);
+    let line = up.line();
+    let url = line.strip_prefix("master   ").expect("where it is");
+    let check = |page: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_muse"))
+            .args(["health", "--url", &format!("{url}{page}")])
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    assert_eq!(check("ready").0, Some(0));
+    let (code, said) = check("nothing");
+    assert!(code == Some(1) && said.contains("404"), "{said}");
+    up.end();
+    let (code, said) = check("ready");
+    assert!(code == Some(1) && said.contains("cannot connect"), "{said}");
 }
 
 #[test]

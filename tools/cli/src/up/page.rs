@@ -1,25 +1,42 @@
-//! The place of the built page.
+//! The place of the built page: inside of this program, or a directory.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// Finds the page, or says how to build it.
-pub(super) fn find(wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let usual = [
-        PathBuf::from("game/web/dist"),
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../game/web/dist"),
-    ];
+use super::inside::Files;
+
+/// The page to serve.
+pub(super) enum Page {
+    /// The one that was put into this program when it was built.
+    Inside(Files),
+    /// The one of a directory, read at each request.
+    Directory(PathBuf),
+}
+
+/// Finds the page, or says how to build it. A directory that is named counts more than the page inside of the program, which counts more than what
+/// `make page` has built.
+pub(super) fn find(wanted: Option<&Path>) -> anyhow::Result<Page> {
+    let inside = match wanted {
+        Some(_) => None,
+        None => Files::find(),
+    };
+    if let Some(files) = inside {
+        return Ok(Page::Inside(files));
+    }
+    let usual = ["game/web/dist"]
+        .into_iter()
+        .chain(option_env!("MUSE_PAGE_BUILT"));
     let places = match wanted {
         Some(directory) => vec![directory.to_owned()],
-        None => usual.to_vec(),
+        None => usual.map(PathBuf::from).collect(),
     };
     let found = places
         .iter()
         .find(|place| place.join("index.html").is_file());
     match found {
-        Some(place) => Ok(place.clone()),
+        Some(place) => Ok(Page::Directory(place.clone())),
         None => bail!(
             "there is no page at {}. Build it with `make page` (it needs node and npm), name another directory with --page, or \
              leave it out with --no-page",
@@ -43,7 +60,8 @@ mod tests {
     #[test]
     fn a_page_that_is_not_there_says_how_to_build_it() {
         let directory = tempfile::tempdir().expect("a directory");
-        let error = find(Some(&directory.path().join("nowhere"))).expect_err("no page");
+        let nowhere = directory.path().join("nowhere");
+        let error = find(Some(&nowhere)).err().expect("no page");
         assert!(error.to_string().contains("make page"), "{error}");
         std::fs::write(directory.path().join("index.html"), "<p>").expect("written");
         assert!(find(Some(directory.path())).is_ok());

@@ -20,19 +20,27 @@ use axum::routing::get;
 use axum::{Json, Router};
 use tower_http::services::{ServeDir, ServeFile};
 
-/// Serves the page below one directory, and the recordings in another: `/replays` lists them, `/replays/NAME` is one. Game servers are
+use super::page::Page;
+
+/// Serves the page, and the recordings in another: `/replays` lists them, `/replays/NAME` is one. Game servers are
 /// at `host`.
-pub(super) fn routes(page: Option<PathBuf>, replays: PathBuf, host: &str) -> Router {
+pub(super) fn routes(page: Option<Page>, replays: PathBuf, host: &str) -> Router {
     let mut routes = Router::new()
         .route("/replays", get(list))
         .route("/replays/{name}", get(replay))
         .with_state(Arc::new(replays));
-    if let Some(directory) = page {
-        let files = ServeDir::new(directory);
-        routes = routes
-            .route_service("/", files.clone())
-            .route_service("/{*path}", files);
-    }
+    routes = match page {
+        Some(Page::Inside(files)) => routes.merge(files.routes()),
+        Some(Page::Directory(directory)) => {
+            let files = ServeDir::new(directory)
+                .precompressed_br()
+                .precompressed_gzip();
+            routes
+                .route_service("/", files.clone())
+                .route_service("/{*path}", files)
+        }
+        None => routes,
+    };
     let policy = HeaderValue::try_from(policy(host));
     // A name that cannot stand in a header is no name of a machine.
     let policy = policy.unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"));

@@ -328,15 +328,18 @@ impl Outgoing {
             count += 1;
         }
         self.point(count);
+        // Not by the C library's function of this name: musl's makes a call for each datagram, as it does not know that
+        // the padding of these headers is zero, which `empty_headers` has seen to.
         // SAFETY: the first `count` headers point, since the line above, to a name, a vector and a control buffer owned
         // by `self`, with the lengths that `prepare` gave them; the vectors point to bytes of `outbox`, which stays
         // borrowed through the call. The kernel only reads them and writes lengths into the headers.
         let sent = unsafe {
-            libc::sendmmsg(
+            libc::syscall(
+                libc::SYS_sendmmsg,
                 socket.as_raw_fd(),
                 self.headers.as_mut_ptr(),
-                count as _,
-                libc::MSG_DONTWAIT as _,
+                count,
+                libc::MSG_DONTWAIT,
             )
         };
         let sent = usize::try_from(sent).map_err(|_| io::Error::last_os_error());
