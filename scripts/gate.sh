@@ -204,6 +204,7 @@ nightly() {
     step "fuzz" env FUZZ_SECONDS="${FUZZ_SECONDS:-600}" scripts/fuzz-smoke.sh
     step "hostile clients at full length" hostile_release
     step "proxy" scripts/proxy-check.sh
+    step "HTTPS behind proxies" scripts/https-check.sh "$target/debug/muse" haproxy caddy
     step "Bevy in a window" scripts/bevy-window.sh
     step "packages as users get them" scripts/publish-check.sh --build
     step "advisories" deny advisories
