@@ -218,6 +218,7 @@ nightly() {
     step "distribution" distribution
     step "distribution for containers" scripts/image-check.sh
     step "distribution built again" scripts/dist-again.sh
+    step "HTTPS behind proxies" scripts/https-check.sh "$target/debug/muse" haproxy caddy
     step "Bevy in a window" scripts/bevy-window.sh
     step "packages as users get them" scripts/publish-check.sh --build
     step "advisories" deny advisories

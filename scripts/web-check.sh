@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Plays the game in Chromium: builds the page, then walks through every screen, tries the Worker over WebTransport and WebSocket, compares matches with those of the
-# native simulation, and lets two players go from the first screen to a lost server and back. Usage: scripts/web-check.sh [path/to/muse].
+# native simulation, and lets two players go from the first screen to a lost server and back, over HTTPS. Usage: scripts/web-check.sh [path/to/muse].
 # Pictures of every screen are kept in the target folder. Needs node and npm; a missing browser is installed where apt-get may.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 
 need_npm
 need_chromium
+need openssl openssl
 target=$(target_dir)
 find_features
 muse=${1:-$target/release/muse}

@@ -50,15 +50,23 @@ interface Links {
 }
 
 async function findLinks(address: string): Promise<Links> {
-  // A page over HTTPS may only ask over HTTPS, except on this machine.
-  const url = new URL(`http://${address}/link`);
-  const here = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
-  if (globalThis.location?.protocol === "https:" && !here) url.protocol = "https:";
-  const answer = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(OPEN_MS) });
+  const [url, answer] = await askForLinks(address);
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
   const links = await answer.json();
   if (links.muse !== 1) throw new Error(`${address} is no game server of this version`);
   return { host: url.hostname, authority: url.host, webtransport: links.webtransport, websocket: links.websocket };
+}
+
+/** The server's answer, by the protocol of the page. A page over HTTPS may only ask over HTTPS, except on this machine, where HTTP will do. */
+async function askForLinks(address: string): Promise<[URL, Response]> {
+  const ask = async (protocol: string): Promise<[URL, Response]> => {
+    const url = new URL(`${protocol}//${address}/link`);
+    return [url, await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(OPEN_MS) })];
+  };
+  // Not the location, which is another in a Worker whose script is a blob.
+  if (!globalThis.origin?.startsWith("https:")) return ask("http:");
+  const here = ["localhost", "127.0.0.1", "[::1]"].includes(new URL(`http://${address}`).hostname);
+  return here ? ask("https:").catch(() => ask("http:")) : ask("https:");
 }
 
 async function openTransport(links: Links, listener: Listener): Promise<Session> {

@@ -12,6 +12,7 @@
 //! - `relay` (feature `relay`): rooms for players behind routers; `LanAnnouncer` and `LanFinder`: games on the same local network;
 //! - `WebListener` (feature `web`): browsers, over WebTransport and WebSocket, beside UDP; `UdpWebDriver` has both for any machine;
 //! - `MasterLink` (feature `master`): the connection to a master over HTTP and WebSocket, with TLS or without;
+//! - `TlsCertificate` (feature `tls`): the certificate of a server, replaced without a restart when its files change;
 //! - `AsyncUdp`, `AsyncEndpointDriver` and `AsyncClientDriver` (feature `tokio`): the same inside an async service.
 //!
 //! In the browser (`wasm32`) there are no sockets: the page carries datagrams, to and from the other end of a [`memory_pair`], or of a machine by

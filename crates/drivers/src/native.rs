@@ -18,6 +18,8 @@ mod shards;
 pub(crate) mod sockets;
 #[cfg(feature = "relay")]
 mod survey;
+#[cfg(feature = "tls")]
+mod tls;
 pub mod udp;
 #[cfg(feature = "web")]
 pub mod web;
@@ -37,6 +39,8 @@ pub use relay::RoomOptions;
 pub use shards::bind_shards;
 #[cfg(feature = "relay")]
 pub use survey::survey_relays;
+#[cfg(feature = "tls")]
+pub use tls::{CertificateError, TlsCertificate};
 pub use udp::{UdpCounters, UdpDriver, UdpOptions};
 #[cfg(feature = "web")]
 pub use web::{

@@ -8,6 +8,7 @@ use axum::Router;
 use muse_master_client::api::RelayPlace;
 
 use crate::director::DirectorConfig;
+use crate::proxies::{Proxies, TrustedProxy};
 use crate::retention::Retention;
 use crate::sealing::SealingKeySource;
 use crate::serving::ConnectionLimits;
@@ -40,6 +41,8 @@ pub struct MasterConfig {
     pub(crate) nats_ca: Option<PathBuf>,
     pub(crate) other_masters: Vec<String>,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    pub(crate) proxies: Proxies,
+    pub(crate) operator_listen: Option<SocketAddr>,
     pub(crate) relays: Vec<RelayPlace>,
     pub(crate) retention: Retention,
     pub(crate) secret_key: SealingKeySource,
@@ -81,6 +84,8 @@ impl MasterConfig {
             nats_ca: None,
             other_masters: Vec::new(),
             tls: None,
+            proxies: Proxies::default(),
+            operator_listen: None,
             relays: Vec::new(),
             retention: Retention::default(),
             secret_key: SealingKeySource::Beside,
@@ -97,8 +102,8 @@ impl MasterConfig {
         self
     }
 
-    /// Connections of one address that have not signed in, 256 by default; 0 for no limit, behind a proxy. With IPv6 a network of 64 bits counts
-    /// as one address.
+    /// Connections of one address that have not signed in, 256 by default; 0 for no limit. With IPv6 a network of 64 bits counts as one address. The
+    /// connections of a [trusted proxy](Self::trusted_proxies) that serve many clients are not limited by address.
     pub fn connections_per_address(mut self, connections: usize) -> Self {
         self.connections.per_address = connections;
         self
@@ -136,10 +141,25 @@ impl MasterConfig {
         self
     }
 
-    /// Ends TLS itself, with a certificate chain and a key as PEM files; none by default. Game servers on this machine then connect without it to the
-    /// next port, which listens for them on the loopback address alone.
+    /// Ends TLS itself, with a certificate chain and a key as PEM files; none by default. The files are read again when they change, and connections
+    /// that begin from then on get the new certificate. Game servers on this machine connect without TLS to the next port, which listens for them on the
+    /// loopback address alone, and find the names of the files in `MUSE_SERVER_CERT` and `MUSE_SERVER_CERT_KEY`, for browsers.
     pub fn tls(mut self, certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls = Some((certificates.into(), key.into()));
+        self
+    }
+
+    /// Proxies that name their clients in `X-Forwarded-For`, none by default: limits by address then hold for the client and not for the proxy. Each must
+    /// add the address that it sees, at the end, to what the client may have sent.
+    pub fn trusted_proxies(mut self, proxies: &[TrustedProxy]) -> Self {
+        self.proxies.trusted = proxies.to_vec();
+        self
+    }
+
+    /// Has every connection of a trusted proxy begin with a header of PROXY protocol, version 2, which names the client, and believes no header of HTTP
+    /// then; not by default. A connection of theirs without one is closed.
+    pub fn proxy_protocol(mut self, proxy_protocol: bool) -> Self {
+        self.proxies.by_connection = proxy_protocol;
         self
     }
 
@@ -169,8 +189,8 @@ muse_wire::setters! { MasterConfig:
     /// for no limit. Keep-alives are not counted.
     account_requests_per_second: u32,
 
-    /// Passwords that one address may have checked or set in a minute in the long run, 30 by default, and 20 at once; 0 for no limit, behind a proxy. With
-    /// IPv6 a network of 64 bits counts as one address.
+    /// Passwords that one address may have checked or set in a minute in the long run, 30 by default, and 20 at once; 0 for no limit, behind a proxy that
+    /// names no clients. With IPv6 a network of 64 bits counts as one address.
     passwords_per_minute: u32,
 
     /// The protocol that connect tokens name, 0 by default: the game's.
@@ -207,6 +227,10 @@ muse_wire::setters! { MasterConfig:
     /// Serves these wherever the master has no route of its own, for example the game's page at `/`; nothing by default. The master's are below
     /// `/v1` and `/admin`, and `/health`, `/ready`, `/metrics` and `/openapi.json`.
     routes: Router = Some(routes),
+
+    /// Serves `/metrics` and `/admin` there and not where players come, with `/health` and `/ready` at both; none by default. On a loopback address it is
+    /// without TLS, elsewhere with the certificate, if there is one.
+    operator_listen: SocketAddr = Some(operator_listen),
 
     /// Pages of these origins may use the master from a browser, such as `https://game.example`; `*` for all, none by default: a page that the
     /// master serves itself needs none. There are no cookies, so a foreign page can do nothing in a player's name.

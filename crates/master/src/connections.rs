@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 /// The connections of one listening socket, each with a handle `H` that closes it.
 ///
-/// Call [`open`](Self::open) for a new one and close what it returns, [`handle_request`](Self::handle_request) and
+/// Call [`open`](Self::open) for a new one and close what it returns, [`move_to`](Self::move_to) once its client is known, [`handle_request`](Self::handle_request) and
 /// [`handle_answer`](Self::handle_answer) in turns, and [`close`](Self::close) at the end.
 #[derive(Debug)]
 pub(crate) struct Connections<H> {
@@ -58,6 +58,11 @@ impl Network {
         self.waiting.first().or(self.asking.first()).copied()
     }
 
+    fn remove(&mut self, since: u64, id: ConnectionId) {
+        self.waiting.remove(&(since, id));
+        self.asking.remove(&(since, id));
+    }
+
     fn rank(&self, network: IpAddr) -> Rank {
         let asking = match self.waiting.len() {
             0 => self.asking.len(),
@@ -83,15 +88,53 @@ impl<H> Connections<H> {
 
     /// A connection was accepted. Returns the handle of the one that goes for it, if there was no room.
     pub(crate) fn open(&mut self, network: IpAddr, handle: H) -> (ConnectionId, Option<H>) {
-        let own = self.networks.get(&network);
-        let evicted = if own.is_some_and(|own| own.len() >= self.per_network) {
-            own.and_then(Network::oldest)
-                .and_then(|(_, id)| self.close(id))
-        } else if self.open.len() >= self.connections_max {
-            self.evict()
-        } else {
-            None
+        let evicted = self.make_room_in(network);
+        let (id, other) = match evicted {
+            Some(_) => (self.insert(network, handle), None),
+            None => self.open_for_many(network, handle),
         };
+        (id, evicted.or(other))
+    }
+
+    /// A connection was accepted that one network has for many, as a proxy does: the limit of a network does not hold for it.
+    pub(crate) fn open_for_many(
+        &mut self,
+        network: IpAddr,
+        handle: H,
+    ) -> (ConnectionId, Option<H>) {
+        let evicted = match self.open.len() >= self.connections_max {
+            true => self.evict(),
+            false => None,
+        };
+        (self.insert(network, handle), evicted)
+    }
+
+    /// A connection turned out to be of another network. Returns the handle of the one that goes for it, if that has too many.
+    pub(crate) fn move_to(&mut self, id: ConnectionId, network: IpAddr) -> Option<H> {
+        let open = self.open.get(&id).filter(|open| open.network != network)?;
+        let (from, since, asks) = (open.network, open.since, open.asks);
+        let evicted = self.make_room_in(network);
+        let open = self.open.get_mut(&id)?;
+        open.network = network;
+        self.change(from, |own| own.remove(since, id));
+        self.change(network, |own| {
+            match asks {
+                true => own.asking.insert((since, id)),
+                false => own.waiting.insert((since, id)),
+            };
+        });
+        evicted
+    }
+
+    /// Closes the oldest connection of a network that has as many as it may.
+    fn make_room_in(&mut self, network: IpAddr) -> Option<H> {
+        let own = self.networks.get(&network);
+        let own = own.filter(|own| own.len() >= self.per_network)?;
+        let (_, oldest) = own.oldest()?;
+        self.close(oldest)
+    }
+
+    fn insert(&mut self, network: IpAddr, handle: H) -> ConnectionId {
         let id = ConnectionId(self.next);
         let since = self.stamp();
         let open = Open {
@@ -104,7 +147,7 @@ impl<H> Connections<H> {
         self.change(network, |own| {
             own.waiting.insert((since, id));
         });
-        (id, evicted)
+        id
     }
 
     /// Closes the oldest waiting connection of the busiest network, because something that every connection needs has run out.
@@ -127,10 +170,7 @@ impl<H> Connections<H> {
     /// The connection is gone, or belongs to somebody who signed in.
     pub(crate) fn close(&mut self, id: ConnectionId) -> Option<H> {
         let open = self.open.remove(&id)?;
-        self.change(open.network, |own| {
-            own.waiting.remove(&(open.since, id));
-            own.asking.remove(&(open.since, id));
-        });
+        self.change(open.network, |own| own.remove(open.since, id));
         Some(open.handle)
     }
 
@@ -208,6 +248,31 @@ mod tests {
         connections.handle_request(first);
         assert_eq!(connections.open(network(1), 4).1, Some(2));
         assert_eq!(connections.open.len(), 3);
+    }
+
+    #[test]
+    fn a_proxy_has_room_for_many_and_each_client_its_own_limit() {
+        let mut connections = Connections::new(100, 2);
+        let ids: Vec<_> = (0..6)
+            .map(|n| connections.open_for_many(network(9), n))
+            .collect();
+        assert!(ids.iter().all(|(_, evicted)| evicted.is_none()));
+        let moved: Vec<_> = ids
+            .iter()
+            .map(|(id, _)| connections.move_to(*id, network(1)))
+            .collect();
+        assert_eq!(moved[..3], [None, None, Some(0)], "the oldest goes");
+        assert_eq!(connections.open.len(), 2);
+        // Who has asked for something meanwhile does so for its client.
+        let (last, _) = ids[5];
+        connections.handle_request(last);
+        assert_eq!(connections.open(network(1), 7).1, Some(4));
+        assert_eq!(connections.move_to(last, network(1)), None);
+        assert_eq!(
+            connections.move_to(ids[0].0, network(2)),
+            None,
+            "it is gone"
+        );
     }
 
     #[test]

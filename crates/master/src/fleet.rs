@@ -94,6 +94,7 @@ pub(crate) async fn open(
         command: config.game.clone(),
         masters,
         host: config.game_host.clone(),
+        certificate: config.tls.clone(),
         warm: config.warm,
         matches_max: config.matches_max,
         first_port: config.first_port,

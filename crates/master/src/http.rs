@@ -32,24 +32,52 @@ use crate::shared::Shared;
 use crate::store::StoreError;
 use failure::Failure;
 
-/// All routes, and `others` beside them.
-pub(crate) fn router(shared: Arc<Shared>, others: Option<Router>) -> Router {
+/// Routes for players and game servers, and `others` beside them; also those for operators, unless they have an address of their own.
+pub(crate) fn router(
+    shared: Arc<Shared>,
+    others: Option<Router>,
+    operators_elsewhere: bool,
+) -> Router {
     let enrolment = Router::new().route("/v1/server/enrol", post(game::enrol));
-    let api = players().merge(admin::router()).merge(enrolment);
-    let api = shared.limits.by_address(api);
+    let api = shared.limits.by_address(players().merge(enrolment));
     let own = api
+        .merge(probes())
         .route("/v1/server", get(game::server))
-        .route("/health", get(operations::health))
-        .route("/ready", get(operations::ready))
-        .route("/metrics", get(operations::metrics))
-        .route("/openapi.json", get(operations::openapi))
-        .method_not_allowed_fallback(failure::wrong_method)
-        .layer(DefaultBodyLimit::max(BODY_MAX))
-        .with_state(shared);
+        .route("/openapi.json", get(operations::openapi));
+    let own = match operators_elsewhere {
+        true => own,
+        false => own.merge(operators(&shared)),
+    };
+    let own = finish(own, shared);
     match others {
         Some(others) => own.fallback_service(others),
         None => own.fallback(failure::nothing_here),
     }
+}
+
+/// Routes for operators and Prometheus at an address of their own.
+pub(crate) fn operator_router(shared: Arc<Shared>) -> Router {
+    let own = operators(&shared).merge(probes());
+    finish(own, shared).fallback(failure::nothing_here)
+}
+
+fn operators(shared: &Shared) -> Router<Arc<Shared>> {
+    let api = shared.limits.by_address(admin::router());
+    api.route("/metrics", get(operations::metrics))
+}
+
+/// Routes for load balancers.
+fn probes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/health", get(operations::health))
+        .route("/ready", get(operations::ready))
+}
+
+fn finish(routes: Router<Arc<Shared>>, shared: Arc<Shared>) -> Router {
+    routes
+        .method_not_allowed_fallback(failure::wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .with_state(shared)
 }
 
 /// Routes for game servers on this machine, without TLS.

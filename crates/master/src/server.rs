@@ -7,7 +7,6 @@ use std::time::Duration;
 use muse_master_client::messages::{FromMaster, encode};
 use muse_relay::host_token_issuer;
 use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -26,11 +25,10 @@ use crate::relays::Relays;
 use crate::retention;
 use crate::sealing::{SealedSecrets, SealingError};
 use crate::secrets::{Keys, random_text, unhex};
-use crate::serving::{ConnectionLimits, Serving};
 use crate::several::{self, Identity};
 use crate::shared::{Shared, SharedConfig, Status};
+use crate::sockets::{Routes, Sockets};
 use crate::store::{SqlStore, Store, StoreError};
-use crate::tls;
 
 /// The reason why a master does not start.
 #[derive(Debug, Error)]
@@ -106,21 +104,9 @@ impl Master {
         };
         let secrets = SealedSecrets::new(Arc::clone(&store), &config.secret_key, file)?;
         let bus = open_bus(&config, &secrets).await?;
-        let tls = config
-            .tls
-            .as_ref()
-            .map(|(chain, key)| tls::acceptor(chain, key));
-        let tls = tls.transpose()?;
-        let (listener, address) = bind(config.listen).await?;
-        let inner = match tls {
-            Some(_) => {
-                let port = address.port().checked_add(1).unwrap_or(0);
-                Some(bind(SocketAddr::from(([127, 0, 0, 1], port))).await?)
-            }
-            None => None,
-        };
-        let servers = inner.as_ref().map_or(address, |(_, inner)| *inner);
-        let shared = share(&config, store, secrets, bus, servers).await?;
+        let sockets = Sockets::open(&config).await?;
+        let address = sockets.address;
+        let shared = share(&config, store, secrets, bus, sockets.for_servers()).await?;
         tokio::spawn(deliver(Arc::clone(&shared)));
         tokio::spawn(close_silent(Arc::clone(&shared)));
         tokio::spawn(leading::lead(Arc::clone(&shared)));
@@ -134,29 +120,17 @@ impl Master {
             tokio::spawn(several::live(Arc::clone(&shared)));
         }
         let (close, closing) = watch::channel(false);
-        let routes = http::router(Arc::clone(&shared), config.routes);
-        let routes = http::with_origins(routes, &config.origins)?;
-        let mut closed = JoinSet::new();
-        if let Some((listener, _)) = inner {
-            let servers = Serving {
-                listener,
-                tls: None,
-                routes: http::server_router(Arc::clone(&shared)),
-                // Everybody comes from this machine.
-                limits: ConnectionLimits {
-                    per_address: 0,
-                    ..config.connections
-                },
-            };
-            closed.spawn(servers.serve(closing.clone()));
-        }
-        let players = Serving {
-            listener,
-            tls,
-            routes,
-            limits: config.connections,
+        let routes = http::router(
+            Arc::clone(&shared),
+            config.routes,
+            sockets.operators.is_some(),
+        );
+        let routes = Routes {
+            players: http::with_origins(routes, &config.origins)?,
+            servers: http::server_router(Arc::clone(&shared)),
+            operators: http::operator_router(Arc::clone(&shared)),
         };
-        closed.spawn(players.serve(closing));
+        let closed = sockets.serve(routes, config.connections, config.proxies, &closing);
         Ok(Self {
             shared,
             address,
@@ -199,13 +173,6 @@ impl Master {
         }
         shared.status.matches() > 0
     }
-}
-
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let failed = |error| StartError::Listen { address, error };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
 }
 
 fn open_store(config: &MasterConfig) -> Result<SqlStore, StartError> {

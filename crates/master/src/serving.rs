@@ -1,7 +1,7 @@
 //! A listening socket: accepts connections, over TLS or not, and lets none of them keep the others out.
 //!
-//! `axum::serve` has no limits, so connections are driven here, by hyper: a time for the TLS handshake, for the header of a request and for
-//! its body, and [`Connections`] decides who goes when there are too many.
+//! `axum::serve` has no limits, so connections are driven here, by hyper: a time for the header of a proxy, for the TLS handshake, for the header of a
+//! request and for its body, and [`Connections`] decides who goes when there are too many.
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -27,6 +27,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::connections::{ConnectionId, Connections};
 use crate::http::limits::network;
 use crate::hub::lock;
+use crate::proxies::{self, Proxies};
 
 /// Limits of connections that have not signed in: their number, and the time for each of their steps.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,7 @@ pub(crate) struct Serving {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) routes: Router,
     pub(crate) limits: ConnectionLimits,
+    pub(crate) proxies: Arc<Proxies>,
 }
 
 /// Dropping the sender closes the connection.
@@ -65,9 +67,11 @@ impl Serving {
                 Ok((stream, address)) => {
                     tracing::trace!(%address, "a connection was accepted");
                     let (handle, evicted) = oneshot::channel();
+                    let proxied = self.proxies.trusts(address.ip());
                     let connection = Connection {
-                        caller: Caller::new(&table, address, handle, limits.request_time),
+                        caller: Caller::new(&table, address, proxied, handle, limits.request_time),
                         routes: self.routes.clone(),
+                        proxies: Arc::clone(&self.proxies),
                         closing: closing.clone(),
                     };
                     tasks.spawn(connection.run(stream, self.tls.clone(), evicted));
@@ -116,24 +120,31 @@ fn close_evicted(evicted: oneshot::Sender<Infallible>) {
 struct Connection {
     caller: Caller,
     routes: Router,
+    proxies: Arc<Proxies>,
     closing: watch::Receiver<bool>,
 }
 
 impl Connection {
     /// Serves it until it ends or has to make room for another.
     async fn run(
-        self,
-        stream: TcpStream,
+        mut self,
+        mut stream: TcpStream,
         tls: Option<TlsAcceptor>,
         evicted: oneshot::Receiver<Infallible>,
     ) {
         let caller = self.caller.clone();
         let served = async {
+            if self.proxies.expects_header(self.caller.address)
+                && !self.caller.learn_client(&mut stream).await
+            {
+                return;
+            }
             let Some(tls) = tls else {
                 return self.drive(stream).await;
             };
             let handshake = tls.accept(stream);
-            match tokio::time::timeout(self.caller.request_time, handshake).await {
+            let handshake = tokio::time::timeout(self.caller.request_time, handshake);
+            match handshake.await {
                 Ok(Ok(stream)) => self.drive(stream).await,
                 Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
                 Err(_) => timed_out("TLS handshake"),
@@ -151,6 +162,7 @@ impl Connection {
         let Self {
             caller,
             routes,
+            proxies,
             mut closing,
         } = self;
         let routes = TowerToHyperService::new(routes);
@@ -160,8 +172,9 @@ impl Connection {
             if request.body().is_end_stream() {
                 caller.handle_request();
             }
+            let client = proxies.client(caller.address, request.headers());
             let extensions = request.extensions_mut();
-            extensions.insert(ConnectInfo(caller.address));
+            extensions.insert(ConnectInfo(client));
             extensions.insert(caller.clone());
             let answer = routes.call(request);
             async move {
@@ -205,14 +218,19 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Takes its place, or that of another.
+    /// Takes its place, or that of another. A proxy's connection is one of many clients'.
     fn new(
         table: &Table,
         address: SocketAddr,
+        proxied: bool,
         handle: oneshot::Sender<Infallible>,
         request_time: Duration,
     ) -> Self {
-        let (id, evicted) = lock(table).open(network(address.ip()), handle);
+        let from = network(address.ip());
+        let (id, evicted) = match proxied {
+            true => lock(table).open_for_many(from, handle),
+            false => lock(table).open(from, handle),
+        };
         metrics::gauge!("muse_connections").increment(1.0);
         if let Some(evicted) = evicted {
             close_evicted(evicted);
@@ -222,6 +240,32 @@ impl Caller {
             id,
             address,
             request_time,
+        }
+    }
+
+    /// Waits for the header in which a proxy names the client, whose connection this is from then on. False if none comes.
+    async fn learn_client(&mut self, stream: &mut TcpStream) -> bool {
+        let header = proxies::read_header(stream);
+        match tokio::time::timeout(self.request_time, header).await {
+            Ok(Ok(None)) => true,
+            Ok(Ok(Some(client))) => {
+                let evicted = lock(&self.table).move_to(self.id, network(client.ip()));
+                if let Some(evicted) = evicted {
+                    close_evicted(evicted);
+                }
+                self.address = client;
+                true
+            }
+            // A proxy that only looks whether something listens.
+            Ok(Err(error)) if error.kind() == ErrorKind::UnexpectedEof => false,
+            Ok(Err(error)) => {
+                tracing::warn!(proxy = %self.address, %error, "a connection of a proxy is refused");
+                false
+            }
+            Err(_) => {
+                timed_out("header of PROXY protocol");
+                false
+            }
         }
     }
 

@@ -1,57 +1,38 @@
-//! TLS by rustls, for a master without a proxy in front of it.
+//! Certificates from files.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use muse_drivers::CertificateError;
 
 use crate::server::StartError;
 
-/// Reads a certificate chain and its key.
-pub(crate) fn acceptor(chain: &Path, key: &Path) -> Result<TlsAcceptor, StartError> {
-    let certificates = certificates(chain)?;
-    let private =
-        PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, error.to_string()))?;
-    let provider = Arc::new(ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| {
-            builder
-                .with_no_client_auth()
-                .with_single_cert(certificates, private)
-        })
-        .map_err(|error| failed(chain, error.to_string()))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+impl From<CertificateError> for StartError {
+    fn from(error: CertificateError) -> Self {
+        Self::Tls {
+            file: error.file.display().to_string(),
+            why: error.why,
+        }
+    }
 }
 
 /// Checks that a file holds the certificate of an authority.
 #[cfg(feature = "nats")]
-pub(crate) fn check_authorities(file: &Path) -> Result<(), StartError> {
-    let mut roots = tokio_rustls::rustls::RootCertStore::empty();
-    for certificate in certificates(file)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| failed(file, error.to_string()))?;
-    }
-    match roots.is_empty() {
-        true => Err(failed(file, "there is no certificate in it".to_owned())),
-        false => Ok(()),
-    }
-}
+pub(crate) fn check_authorities(file: &std::path::Path) -> Result<(), StartError> {
+    use tokio_rustls::rustls::RootCertStore;
+    use tokio_rustls::rustls::pki_types::CertificateDer;
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, StartError> {
-    CertificateDer::pem_file_iter(file)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| failed(file, error.to_string()))
-}
-
-fn failed(file: &Path, why: String) -> StartError {
-    StartError::Tls {
+    let failed = |why: String| StartError::Tls {
         file: file.display().to_string(),
         why,
+    };
+    let mut roots = RootCertStore::empty();
+    let found = CertificateDer::pem_file_iter(file).map_err(|error| failed(error.to_string()))?;
+    for certificate in found {
+        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+        let added = roots.add(certificate);
+        added.map_err(|error| failed(error.to_string()))?;
+    }
+    match roots.is_empty() {
+        true => Err(failed("there is no certificate in it".to_owned())),
+        false => Ok(()),
     }
 }

@@ -16,6 +16,6 @@ export const FLAGS = [
 ];
 export const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-export function launch() {
-  return chromium.launch({ executablePath, args: FLAGS });
+export function launch(more = []) {
+  return chromium.launch({ executablePath, args: [...FLAGS, ...more] });
 }

@@ -1,12 +1,13 @@
-// The whole game end to end: `muse up`, two people in a real browser, and everything that can happen to them.
+// The whole game end to end: `muse up` over HTTPS, two people in a real browser, and everything that can happen to them. One plays over WebTransport, the other over a WebSocket.
 //
 //   node tests/e2e.mjs [program]
 //
 // The program is `muse`, built by cargo unless it is named; the page must have been built (`make page`). Pictures of every screen are kept in the
-// directory that PICTURES names, else in a new one that is printed. CHROMIUM names another browser.
+// directory that PICTURES names, else in a new one that is printed. CHROMIUM names another browser; openssl makes the certificate.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { createHash, X509Certificate } from "node:crypto";
 import { mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -24,8 +25,9 @@ const firstPort = Number(process.env.FIRST_PORT ?? 25_600);
 /** Long: a busy machine is no failure. */
 const patienceMs = 90_000;
 
+const certificate = certify();
 const up = await start();
-const browser = await launch();
+const browser = await launch([certificate.trusted]);
 let passed = 0;
 let failed = 0;
 const steps = [
@@ -46,7 +48,7 @@ const steps = [
 ];
 const players = [];
 try {
-  for (const name of ["Ada", "Grace"]) players.push(await player(name));
+  players.push(await player("Ada", "webtransport"), await player("Grace", "websocket"));
   for (const [name, step] of steps) {
     const begin = performance.now();
     try {
@@ -236,7 +238,7 @@ async function killed() {
 }
 
 async function watch() {
-  const page = await player("Edsger");
+  const page = await player("Edsger", "webtransport");
   await page.goto(`${up.url}?quality=low`);
   await page.click("#watch");
   await page.waitForSelector("[data-replay]");
@@ -315,33 +317,45 @@ async function ball() {
 
 // ---------------------------------------------------------------------------------------------------- what players do
 
-async function player(name) {
-  const context = await browser.newContext({ viewport: { width: 640, height: 360 } });
+/** A page whose Worker has this kind of link alone. */
+async function player(name, link) {
+  // A Worker without WebTransport is a script of this test, which the page's policy would not allow.
+  const context = await browser.newContext({ viewport: { width: 640, height: 360 }, bypassCSP: link === "websocket" });
   // The page's Worker, to cut its own link, and the server that it speaks to.
   await context.addInitScript(install);
-  await context.addInitScript(() => {
+  await context.addInitScript((link) => {
     // Two pages that are drawn by the processor would take all of it. State is what counts here, so some ten pictures a second will do.
     const draw = window.requestAnimationFrame.bind(window);
     window.requestAnimationFrame = (callback) => setTimeout(() => draw(callback), 80);
     const Original = window.Worker;
     window.Worker = class extends Original {
-      constructor(...given) {
-        super(...given);
+      constructor(script, options) {
+        // What is said to it before the game's own script is there waits.
+        const without = `
+          const early = [];
+          self.onmessage = (message) => early.push(message);
+          delete self.WebTransport;
+          await import(${JSON.stringify(new URL(script, location.href))});
+          for (const message of early) self.onmessage(message);`;
+        super(link === "websocket" ? URL.createObjectURL(new Blob([without], { type: "text/javascript" })) : script, options);
         window.testWorker = this;
         this.addEventListener("message", ({ data }) => {
           if (data.event?.type === "connecting") window.testServer = data.event.address;
+          if (data.event?.type === "connected") window.testLink = data.event.link;
         });
       }
     };
-  });
+  }, link);
   const page = await context.newPage();
   page.player = name;
+  page.link = link;
   page.on("pageerror", (error) => console.log(`        ${name}: ${error.message}`));
   return page;
 }
 
 async function playing(page) {
   await until(page, "a match that is played", () => window.biobot.match?.phase === "Playing" && window.biobot.match.position !== undefined);
+  assert.equal(await page.evaluate(() => window.testLink), page.link);
 }
 
 async function bySlot() {
@@ -425,7 +439,7 @@ async function gameServer(page) {
 
 async function start() {
   // No bots: a machine so slow that they were offered would change who plays with whom.
-  const arguments_ = ["up", "--port", "0", "--relay-port", "0", "--first-port", String(firstPort), "--bots-after-seconds", "0", "--data", data, "--page", join(root, "game/web/dist")];
+  const arguments_ = ["up", "--port", "0", "--relay-port", "0", "--first-port", String(firstPort), "--bots-after-seconds", "0", ...certificate.words, "--data", data, "--page", join(root, "game/web/dist")];
   const child = spawn(program, arguments_, { stdio: ["ignore", "pipe", openSync(join(pictures, "muse.log"), "w")] });
   for await (const line of createInterface({ input: child.stdout })) {
     const found = /^Biobot is at (http\S+)/.exec(line);
@@ -436,6 +450,16 @@ async function start() {
     }
   }
   throw new Error("muse up did not start");
+}
+
+/** A certificate of our own making, the words for `muse up`, and those that make this browser trust it. */
+function certify() {
+  const [chain, key] = ["chain.pem", "key.pem"].map((name) => join(data, name));
+  const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
+  execFileSync("openssl", [...made, "-keyout", key, "-out", chain], { stdio: "ignore" });
+  const { publicKey } = new X509Certificate(readFileSync(chain));
+  const hash = createHash("sha256").update(publicKey.export({ type: "spki", format: "der" })).digest("base64");
+  return { words: ["--tls-cert", chain, "--tls-key", key], trusted: `--ignore-certificate-errors-spki-list=${hash}` };
 }
 
 function build() {

@@ -93,7 +93,7 @@ The file is the one of --config, or of MUSE_CONFIG, or muse.toml in the working 
 Example: muse config print master";
 
 /// Variables of programs and tests that are no options.
-pub(crate) const NO_OPTIONS: [&str; 12] = [
+pub(crate) const NO_OPTIONS: [&str; 14] = [
     "MUSE_FLEET_KEY",
     "MUSE_GAME_SECONDS",
     "MUSE_MASTER",
@@ -104,6 +104,8 @@ pub(crate) const NO_OPTIONS: [&str; 12] = [
     "MUSE_SEED",
     "MUSE_SEEDS",
     "MUSE_SERVER_ADDRESS",
+    "MUSE_SERVER_CERT",
+    "MUSE_SERVER_CERT_KEY",
     "MUSE_SERVER_CREDENTIAL",
     "MUSE_SERVER_PORT",
 ];

@@ -46,6 +46,18 @@ pub(crate) struct Arguments {
     /// TCP port for browsers; by default the same number as the UDP port.
     #[arg(long, value_name = "PORT", conflicts_with = "no_web")]
     web: Option<u16>,
+    /// PEM file of a certificate chain that browsers trust for this machine's name, for pages served over HTTPS; by default that of the master that
+    /// starts this program. It is read again when it changes.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "no_web",
+        requires = "web_key"
+    )]
+    web_cert: Option<PathBuf>,
+    /// PEM file of the certificate's private key.
+    #[arg(long, value_name = "FILE", requires = "web_cert")]
+    web_key: Option<PathBuf>,
     /// Do not serve browsers.
     #[arg(long)]
     no_web: bool,
@@ -177,7 +189,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let mut line = format!("listening at {}, key {public}", server.local_addr()?);
     if !arguments.no_web {
-        let web = open_web(arguments.web, &server)?;
+        let options = enrolment.as_ref().map(Enrolment::web);
+        let web = open_web(arguments, options, &server)?;
         line += &format!(", browsers at {}", web.address());
         server = server.with_web(web)?;
     }
@@ -249,13 +262,21 @@ pub(crate) fn read_level(file: &Path) -> anyhow::Result<Arc<Level>> {
     Ok(Arc::new(level))
 }
 
-fn open_web(port: Option<u16>, server: &EndpointDriver) -> anyhow::Result<WebListener> {
+/// Lets browsers in by the options of the master that has started this server, if one has, and by those of the command line.
+fn open_web(
+    arguments: &Arguments,
+    options: Option<WebOptions>,
+    server: &EndpointDriver,
+) -> anyhow::Result<WebListener> {
     let mut address = server.local_addr()?;
-    if let Some(port) = port {
+    if let Some(port) = arguments.web {
         address.set_port(port);
     }
-    WebListener::bind(WebOptions::new(address))
-        .with_context(|| format!("cannot listen for browsers at {address}"))
+    let mut options = options.map_or_else(|| WebOptions::new(address), |it| it.address(address));
+    if let Some((chain, key)) = arguments.web_cert.as_ref().zip(arguments.web_key.as_ref()) {
+        options = options.certificate(chain, key);
+    }
+    WebListener::bind(options).with_context(|| format!("cannot listen for browsers at {address}"))
 }
 
 #[cfg(unix)]

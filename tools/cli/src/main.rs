@@ -3,6 +3,7 @@
 mod bots;
 mod config;
 mod echo;
+mod front;
 mod game;
 mod health;
 mod manual;

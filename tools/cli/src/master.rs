@@ -23,6 +23,7 @@ use muse_master_client::api::RelayPlace;
 use muse_program::logs::LogFormat;
 use muse_transport::ServerPublicKey;
 
+use crate::front::FrontArguments;
 use crate::interrupt::Interrupt;
 
 pub(crate) use game::run as run_game;
@@ -66,19 +67,13 @@ pub(crate) struct Arguments {
     /// gone; can be repeated.
     #[arg(long = "other-master", value_name = "HOST:PORT")]
     other_masters: Vec<String>,
-    /// Certificate chain as a PEM file: the master then serves TLS. Game servers on this machine use the next port, without TLS.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// The certificate's key as a PEM file.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
     /// Most players at once; more are told to come back in 10 seconds.
     #[arg(long, value_name = "N", default_value_t = 100)]
     players_max: usize,
     /// Most connections that have not signed in; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     connections_max: usize,
-    /// Most connections of one address that have not signed in; 0 for no limit, as is needed behind a proxy.
+    /// Most connections of one address that have not signed in; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 256)]
     connections_per_ip: usize,
     /// Requests per second of one address, on average; 0 for no limit.
@@ -87,7 +82,8 @@ pub(crate) struct Arguments {
     /// Requests per second of one account from all addresses, on average; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = 20)]
     account_requests_per_second: u32,
-    /// Passwords per minute that one address may have checked, on average; 0 for no limit, as is needed behind a proxy.
+    /// Passwords per minute that one address may have checked, on average; 0 for no limit, as is needed behind a proxy
+    /// that names no clients.
     #[arg(long, value_name = "N", default_value_t = 30)]
     passwords_per_minute: u32,
     /// Command line of the game server; by default a placeholder without rules whose matches last a few seconds.
@@ -155,6 +151,8 @@ pub(crate) struct Arguments {
     /// With the key that the relay prints, players get tokens for it.
     #[arg(long = "relay", value_name = "REGION=HOST:PORT[/KEY]", value_parser = relay_place)]
     relays: Vec<RelayPlace>,
+    #[command(flatten)]
+    front: FrontArguments,
     #[cfg(feature = "agones")]
     #[command(flatten)]
     cluster: cluster::Arguments,
@@ -181,8 +179,7 @@ pub(crate) fn run(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<Exit
         .context("cannot start the runtime")?;
     runtime.block_on(async move {
         let master = Master::start(config).await?;
-        let scheme = arguments.tls_cert.as_ref().map_or("http", |_| "https");
-        println!("{scheme}://{}", master.address());
+        println!("{}://{}", arguments.front.scheme(), master.address());
         interrupt.raised().await;
         logs.say("draining");
         master
@@ -225,9 +222,6 @@ fn config(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<MasterConfig
         config = config.nats_ca(file);
     }
     let others: Vec<&str> = arguments.other_masters.iter().map(String::as_str).collect();
-    if let Some((certificates, key)) = arguments.tls_cert.as_ref().zip(arguments.tls_key.as_ref()) {
-        config = config.tls(certificates, key);
-    }
     if let Some(file) = &arguments.queues {
         config = config.queues_file(file);
     }
@@ -246,7 +240,9 @@ fn config(arguments: &Arguments, logs: LogFormat) -> anyhow::Result<MasterConfig
     }
     #[cfg(feature = "agones")]
     let config = arguments.cluster.apply(config)?;
-    Ok(config
+    Ok(arguments
+        .front
+        .apply(config)
         .origins(&origins)
         .relays(arguments.relays.clone())
         .other_masters(&others)

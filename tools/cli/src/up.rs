@@ -21,16 +21,18 @@ use muse_master_client::api::RelayPlace;
 use tokio::process::{Child, Command};
 
 use crate::Common;
+use crate::front::FrontArguments;
 use crate::interrupt::Interrupt;
 
 use page::Page;
 
 /// The address, the players to serve, and what to store.
 #[derive(Args)]
-#[command(after_help = "Example: muse up --port 8080\n\n\
+#[command(after_help = "Example: muse up --port 8080\n         \
+muse up --host game.example --port 443 --tls-cert chain.pem --tls-key key.pem\n\n\
 Open the address that it prints in two windows and press Play in both. With --host and this machine's name or address, others\n\
-in the network can play too; over plain HTTP their browsers use WebSockets instead of WebTransport.\n\
-Ctrl-C or SIGTERM ends everything.")]
+in the network can play too; over plain HTTP their browsers use WebSockets instead of WebTransport, and with a certificate everything\n\
+comes over HTTPS. Ctrl-C or SIGTERM ends everything.")]
 pub(crate) struct Arguments {
     /// Port of the page and of the master; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 8_080)]
@@ -68,6 +70,8 @@ pub(crate) struct Arguments {
     /// Directory for accounts and records of matches; created if it does not exist.
     #[arg(long, value_name = "DIRECTORY", default_value = ".muse")]
     data: PathBuf,
+    #[command(flatten)]
+    front: FrontArguments,
 }
 
 /// Serves until it is told to end. The programs that it starts have the same options as every command.
@@ -105,11 +109,11 @@ async fn serve(
     }]);
     let master = Master::start(config).await?;
     let port = master.address().port();
-    let host = &arguments.host;
+    let (scheme, host) = (arguments.front.scheme(), &arguments.host);
     match arguments.no_page {
-        true => println!("master   http://{host}:{port}/"),
+        true => println!("master   {scheme}://{host}:{port}/"),
         false => {
-            println!("Biobot is at http://{host}:{port}/");
+            println!("Biobot is at {scheme}://{host}:{port}/");
             println!("Open it in two windows and press Play in both. Ctrl-C ends everything.");
         }
     }
@@ -148,7 +152,10 @@ fn master_config(
     game.extend(words.iter().map(String::as_str));
     let listen = SocketAddr::new(bind_address(&arguments.host), arguments.port);
     let routes = routes::routes(page, directory.clone(), &arguments.host);
-    Ok(MasterConfig::new(listen, arguments.data.join("master.db"))
+    let config = MasterConfig::new(listen, arguments.data.join("master.db"));
+    Ok(arguments
+        .front
+        .apply(config)
         .protocol_id(u64::from(muse_biobot::PROTOCOL))
         .director(DirectorConfig::default().matching(matching))
         .game(game.into_iter().map(str::to_owned).collect())

@@ -35,6 +35,7 @@ const DIRECTIONS: [(&str, &[&str]); 30] = [
             "muse-transport",
             "muse-relay",
             "muse-master-client",
+            "muse-drivers",
         ],
     ),
     (

@@ -153,8 +153,7 @@ impl WebListener {
         self.transport_address
     }
 
-    /// SHA-256 of the certificate that browsers are told to accept; none with a certificate of the caller's, which they check as
-    /// any other.
+    /// Returns SHA-256 of the certificate that browsers are told to accept for WebTransport.
     pub fn certificate_hash(&self) -> Option<[u8; 32]> {
         self.shared.certificate_hash()
     }

@@ -37,6 +37,8 @@ pub(crate) struct ProcessConfig {
     pub(crate) masters: String,
     /// The address at which players reach the servers.
     pub(crate) host: String,
+    /// The certificate chain and the key that the master serves, for the servers' ports for browsers.
+    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
     /// Servers that wait for a match.
     pub(crate) warm: usize,
     /// Matches at once.
@@ -151,6 +153,10 @@ impl ProcessFleet {
         let mut command = Command::new(program);
         for own in MASTERS_OWN {
             command.env_remove(own);
+        }
+        if let Some((chain, key)) = &config.certificate {
+            command.env("MUSE_SERVER_CERT", chain);
+            command.env("MUSE_SERVER_CERT_KEY", key);
         }
         command
             .args(arguments)
@@ -400,6 +406,7 @@ mod tests {
             command: Vec::new(),
             masters: String::new(),
             host: "127.0.0.1".to_owned(),
+            certificate: None,
             warm: 0,
             matches_max: 1,
             first_port: 9_000,

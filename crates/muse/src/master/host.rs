@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use muse_drivers::master::MasterSocketConfig;
 use muse_drivers::{MasterAddress, MasterCredentials, MasterLink};
@@ -22,6 +22,7 @@ pub struct MatchHostConfig {
     port: u16,
     address: String,
     ca_file: Option<PathBuf>,
+    certificate: Option<(PathBuf, PathBuf)>,
 }
 
 impl MatchHostConfig {
@@ -39,12 +40,13 @@ impl MatchHostConfig {
             port,
             address: address.to_owned(),
             ca_file: None,
+            certificate: None,
         })
     }
 
     /// Reads what a master sets for the servers that it starts: `MUSE_MASTER`, `MUSE_SERVER_CREDENTIAL`, `MUSE_SERVER_ADDRESS` and
-    /// `MUSE_SERVER_PORT`; `MUSE_MASTER_CA` may name a PEM file of certificates to trust besides the system's. Returns none if no master has
-    /// started this program.
+    /// `MUSE_SERVER_PORT`, and `MUSE_SERVER_CERT` and `MUSE_SERVER_CERT_KEY` if it serves TLS; `MUSE_MASTER_CA` may name a PEM file of certificates to
+    /// trust besides the system's. Returns none if no master has started this program.
     pub fn from_environment() -> io::Result<Option<Self>> {
         let Ok(master) = std::env::var("MUSE_MASTER") else {
             return Ok(None);
@@ -58,7 +60,10 @@ impl MatchHostConfig {
             .map_err(|_| invalid("MUSE_SERVER_PORT is not a port"))?;
         let credential = variable("MUSE_SERVER_CREDENTIAL")?;
         let credentials = MasterCredentials::Server { credential };
-        let config = Self::new(&master, credentials, port, &address)?;
+        let mut config = Self::new(&master, credentials, port, &address)?;
+        if let Some(chain) = std::env::var_os("MUSE_SERVER_CERT") {
+            config = config.certificate(chain, variable("MUSE_SERVER_CERT_KEY")?);
+        }
         Ok(Some(match std::env::var_os("MUSE_MASTER_CA") {
             Some(file) => config.ca_file(file),
             None => config,
@@ -69,6 +74,29 @@ impl MatchHostConfig {
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(path.into());
         self
+    }
+
+    /// Names the PEM files of a certificate chain and its key, which browsers trust for the host of `address`: for pages that come over HTTPS.
+    pub fn certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.certificate = Some((chain.into(), key.into()));
+        self
+    }
+
+    /// Returns the PEM files of the certificate for browsers and of its key, if there is one.
+    pub fn certificate_files(&self) -> Option<(&Path, &Path)> {
+        let (chain, key) = self.certificate.as_ref()?;
+        Some((chain.as_path(), key.as_path()))
+    }
+
+    /// Returns how to let browsers in at the TCP port with the number of [`listen_address`](Self::listen_address), for [`Listen::web`]: with the certificate, if
+    /// there is one.
+    #[cfg(feature = "web")]
+    pub fn web(&self) -> crate::WebOptions {
+        let options = crate::WebOptions::new(self.listen_address());
+        match self.certificate_files() {
+            Some((chain, key)) => options.certificate(chain, key),
+            None => options,
+        }
     }
 
     /// Returns the address to bind.

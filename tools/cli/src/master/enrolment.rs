@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 
 use muse::master::{HostEvent, MatchHost, MatchHostConfig};
+use muse_drivers::WebOptions;
 use muse_transport::{Endpoint, ServerPublicKey};
 use muse_wire::Instant;
 
@@ -61,6 +62,11 @@ impl Enrolment {
             config,
             sidecar: Some(sidecar),
         })
+    }
+
+    /// Returns how to let browsers in.
+    pub(crate) fn web(&self) -> WebOptions {
+        self.config.web()
     }
 
     /// The address to bind.

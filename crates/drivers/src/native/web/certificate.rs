@@ -1,10 +1,10 @@
-//! The certificate of WebTransport: one from files, or one of our own making that browsers accept by its hash.
+//! The certificate of WebTransport: one of our own making that browsers accept by its hash.
 //!
 //! `serverCertificateHashes` of WebTransport takes certificates of ECDSA with P-256 that are valid for two weeks at most. Ours is valid
-//! for less, begins in the past because clocks differ, and is renewed while it still is valid.
+//! for less, begins in the past because clocks differ, and is renewed while it still is valid. The operator's certificate, if there is one, stays with
+//! HTTP and WebSockets, over which the hash is told: over QUIC browsers accept no authority that a company or a test has made itself.
 
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use wtransport::Identity;
@@ -20,17 +20,6 @@ pub(super) fn self_signed() -> io::Result<(Identity, [u8; 32])> {
         .map_err(|error| io::Error::other(format!("a certificate for WebTransport: {error}")))?;
     let hash = hash(&identity)?;
     Ok((identity, hash))
-}
-
-/// The certificate chain and the private key of two PEM files.
-pub(super) async fn from_files(chain: &Path, key: &Path) -> io::Result<Identity> {
-    Identity::load_pemfiles(chain, key).await.map_err(|error| {
-        let files = format!("{} and {}", chain.display(), key.display());
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("certificate {files}: {error}"),
-        )
-    })
 }
 
 fn hash(identity: &Identity) -> io::Result<[u8; 32]> {

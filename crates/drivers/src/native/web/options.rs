@@ -35,9 +35,10 @@ impl WebOptions {
         }
     }
 
-    /// A certificate chain and its private key, as PEM files, for WebTransport and for WebSockets, which are then encrypted (`wss:`) too; a
-    /// page that comes over HTTPS needs that. Default: WebTransport has a certificate of our own making, renewed every
-    /// week, whose hash `GET /link` tells; WebSockets are not encrypted by their link, and Muse encrypts inside of either.
+    /// A certificate chain and its private key, as PEM files, for `GET /link` and WebSockets, which are then encrypted (`https:`, `wss:`): a page that
+    /// comes over HTTPS needs that. The files are read again when they change, and new connections get what is in them by then. Default: WebSockets
+    /// are not encrypted by their link. WebTransport has a certificate of our own making in either case, renewed every week, whose hash `GET /link`
+    /// tells; and Muse encrypts inside of both.
     pub fn certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.certificate = Some((chain.into(), key.into()));
         self
@@ -65,6 +66,9 @@ impl WebOptions {
 }
 
 muse_wire::setters! { WebOptions:
+    /// Listens there instead.
+    address: SocketAddr,
+
     /// UDP port of WebTransport. Default: any that is free; name one if a firewall has to let it through.
     transport_port: u16,
 

@@ -1,4 +1,4 @@
-//! The thread for browsers: opens the sockets, accepts, renews the certificate, and ends everything.
+//! The thread for browsers: opens the sockets, accepts, keeps up with certificates, and ends everything.
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener as StdTcpListener, UdpSocket};
@@ -9,10 +9,8 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls;
+use wtransport::Endpoint;
 use wtransport::endpoint::endpoint_side;
-use wtransport::{Endpoint, Identity};
 
 use super::certificate;
 use super::doors::{Doors, Limits};
@@ -21,6 +19,7 @@ use super::port::Harbour;
 use super::shared::{FromWeb, Shared};
 use super::socket::{self, Sockets};
 use super::transport::{self, Transports};
+use crate::native::tls::TlsCertificate;
 
 /// The addresses of the listener.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ pub(super) fn run(
                 .sessions_per_prefix
                 .max(options.sessions_per_address),
         });
-        match open(&options, &shared).await {
+        match open(&options, &shared) {
             Ok(open) => {
                 let _ = bound.send(Ok(Bound {
                     address: open.address,
@@ -80,10 +79,11 @@ struct Open {
     transport_address: SocketAddr,
     /// A socket for the endpoint's next settings.
     spare: UdpSocket,
-    tls: Option<TlsAcceptor>,
+    /// The operator's, for HTTP and WebSockets.
+    certificate: Option<TlsCertificate>,
 }
 
-async fn open(options: &WebOptions, shared: &Shared) -> io::Result<Open> {
+fn open(options: &WebOptions, shared: &Shared) -> io::Result<Open> {
     let listener = bind_tcp(options.address)?;
     let address = listener.local_addr()?;
     let socket = bind_udp(SocketAddr::new(
@@ -91,25 +91,20 @@ async fn open(options: &WebOptions, shared: &Shared) -> io::Result<Open> {
         options.transport_port,
     ))?;
     let transport_address = socket.local_addr()?;
-    let (identity, tls) = match &options.certificate {
-        None => {
-            let (identity, hash) = certificate::self_signed()?;
-            shared.set_certificate_hash(Some(hash));
-            (identity, None)
-        }
-        Some((chain, key)) => {
-            let identity = certificate::from_files(chain, key).await?;
-            let tls = tls(&identity)?;
-            (identity, Some(tls))
-        }
-    };
+    let files = options.certificate.as_ref();
+    let certificate = files.map(|(chain, key)| TlsCertificate::from_files(chain, key));
+    let certificate = certificate.transpose().map_err(|error| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("certificate {error}"))
+    })?;
+    let (identity, hash) = certificate::self_signed()?;
+    shared.set_certificate_hash(Some(hash));
     Ok(Open {
         listener: TcpListener::from_std(listener)?,
         address,
         spare: socket.try_clone()?,
         endpoint: Endpoint::server(transport::server_config(socket, identity))?,
         transport_address,
-        tls,
+        certificate,
     })
 }
 
@@ -120,12 +115,12 @@ async fn serve(
     harbour: Harbour,
     stopped: oneshot::Receiver<()>,
 ) {
-    let own_certificate = options.certificate.is_none();
+    let certificate = open.certificate;
     let sockets = Arc::new(Sockets {
         options: options.clone(),
         doors: doors.clone(),
         harbour: harbour.clone(),
-        tls: open.tls,
+        tls: certificate.as_ref().map(|it| it.acceptor(&[])),
         transport_port: open.transport_address.port(),
     });
     let transports = Arc::new(Transports {
@@ -136,25 +131,26 @@ async fn serve(
     tokio::select! {
         () = socket::accept(open.listener, sockets) => {}
         () = transport::accept(&open.endpoint, transports) => {}
-        () = renew(&open.endpoint, &open.spare, &harbour, own_certificate) => {}
+        () = renew(&open.endpoint, &open.spare, &harbour) => {}
+        () = watch(certificate) => {}
         _ = stopped => {}
     }
     // The endpoint closes what is open when it is dropped; sessions need it until they have said their last.
     finish(doors).await;
 }
 
-/// Makes a new certificate from time to time. Sessions keep the one they began with.
-async fn renew(
-    endpoint: &Endpoint<endpoint_side::Server>,
-    spare: &UdpSocket,
-    harbour: &Harbour,
-    own_certificate: bool,
-) {
+/// Keeps up with the operator's certificate; without one there is nothing to do.
+async fn watch(certificate: Option<TlsCertificate>) {
+    match certificate {
+        Some(certificate) => certificate.watch().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Makes a new certificate for WebTransport from time to time. Sessions keep the one they began with.
+async fn renew(endpoint: &Endpoint<endpoint_side::Server>, spare: &UdpSocket, harbour: &Harbour) {
     loop {
         tokio::time::sleep(certificate::RENEW_AFTER).await;
-        if !own_certificate {
-            continue;
-        }
         let renewed = || -> io::Result<[u8; 32]> {
             let (identity, hash) = certificate::self_signed()?;
             let config = transport::server_config(spare.try_clone()?, identity);
@@ -212,22 +208,6 @@ fn dual_stack(socket: &Socket, address: SocketAddr) -> io::Result<()> {
         socket.set_only_v6(false)?;
     }
     Ok(())
-}
-
-/// The settings of TLS for WebSockets, with the certificate of WebTransport.
-fn tls(identity: &Identity) -> io::Result<TlsAcceptor> {
-    let chain = identity.certificate_chain().as_slice().iter();
-    let chain = chain.map(|certificate| certificate.der().to_vec().into());
-    let key = identity.private_key().secret_der().to_vec();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(key).map_err(io::Error::other)?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_no_client_auth()
-        .with_single_cert(chain.collect(), key)
-        .map_err(io::Error::other)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 /// Connections that the system may hold until they are accepted.
