@@ -45,6 +45,8 @@ pub struct Link {
     was_ready: bool,
     /// The relay said that it ends.
     draining: bool,
+    /// An introduction that has overtaken the news that we are in the room.
+    early: Option<(LegId, [u8; 8], Candidates)>,
     /// By virtual id, in order.
     peers: BTreeMap<LegId, Peer>,
     /// The time at which some peer has something to do, or earlier.
@@ -170,6 +172,7 @@ impl Link {
             draining: false,
             peers: BTreeMap::new(),
             peers_due: Instant::FAR_FUTURE,
+            early: None,
             by_address: KeyedMap::with_hasher(keyed.clone()),
             by_token: KeyedMap::with_hasher(keyed),
             by_code: ByCode::default(),
@@ -452,6 +455,14 @@ impl Link {
                     && peer.token == token
                     && peer.direct.is_none()
                 {
+            (
+                Packet::Introduce {
+                    id,
+                    token,
+                    candidates,
+                },
+                State::Asking(_),
+            ) if self.direct => self.early = Some((id, token, candidates)),
                     peer.told = true;
                     if peer.proven.is_some() {
                         self.switch(now, id);

@@ -126,6 +126,9 @@ impl Link {
         let State::Asking(Asking { since, .. }) = self.state else {
             return;
         };
+        if let Some((leg, token, candidates)) = self.early.take() {
+            self.on_introduce(now, leg, token, candidates);
+        }
         if self.was_ready && hopeful && now.saturating_since(since) < REJOIN_TIME {
             self.ask(now, now + REJOIN_INTERVAL);
             if let State::Asking(asking) = &mut self.state {

@@ -209,6 +209,6 @@ impl Link {
 }
 
 /// The time that an introduction may take before a guest asks for it.
-const INTRODUCED_WITHIN: Duration = Duration::from_millis(1_200);
+const INTRODUCED_WITHIN: Duration = Duration::from_millis(600);
 /// Peers that a host looks for direct ways to, at a time.
 const PEERS_MAX: usize = 4_096;
