@@ -1,10 +1,10 @@
 //! Meeting peers directly: introductions, probes, and the switch between the two ways.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use muse_wire::{Duration, Instant, log};
 
-use super::super::packet::{Candidates, End, LegId, Packet};
+use super::super::packet::{Candidates, End, LegId, Packet, is_local};
 use super::peer::{Peer, Step};
 use super::{Link, LinkEvent, Role, State, host_id};
 
@@ -77,6 +77,7 @@ impl Link {
             (Role::Guest(_), State::Ready(ready)) if ready.id == leg => host_id(),
             _ => return,
         };
+        let candidates = self.reachable(candidates);
         if !self.peers.contains_key(&id) {
             if self.peers.len() >= PEERS_MAX && !self.make_place() {
                 return;
@@ -91,6 +92,31 @@ impl Link {
             peer.introduce(now, token, candidates);
             self.peers_due = self.peers_due.min(peer.due);
         }
+    }
+
+    /// Candidates as they are reached from here. If the relay sees us at an IPv4 address while we speak IPv6 with it, a NAT64 is between us: IPv4 addresses
+    /// have the first 96 bits of the relay's there.
+    fn reachable(&self, candidates: Candidates) -> Candidates {
+        let behind_nat64 = self.public.is_some_and(|public| public.is_ipv4());
+        let IpAddr::V6(relay) = self.relay.ip() else {
+            return candidates;
+        };
+        if !behind_nat64 {
+            return candidates;
+        }
+        let mut reachable = Candidates::NONE;
+        for candidate in candidates.as_slice() {
+            match candidate.ip() {
+                IpAddr::V4(_) if is_local(candidate) => {}
+                IpAddr::V4(ip) => {
+                    let mut octets = relay.octets();
+                    octets[12..].copy_from_slice(&ip.octets());
+                    reachable.push(SocketAddr::from((octets, candidate.port())));
+                }
+                IpAddr::V6(_) => reachable.push(*candidate),
+            }
+        }
+        reachable
     }
 
     pub(super) fn on_probe(
