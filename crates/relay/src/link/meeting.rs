@@ -32,12 +32,12 @@ impl Link {
         match peer.step(now, is_guest) {
             Step::Nothing => {}
             Step::Probe => {
-                let candidates = peer.targets();
+                let (candidates, guesses) = (peer.targets(), peer.guesses(is_guest));
                 if is_guest && peer.is_in_doubt() {
                     self.say(self.relay, Packet::Acquaint { id: leg });
                 }
-                for to in candidates.as_slice() {
-                    self.say(*to, Packet::Probe { token, nonce });
+                for to in candidates.as_slice().iter().copied().chain(guesses) {
+                    self.say(to, Packet::Probe { token, nonce });
                 }
             }
             Step::Report => self.say(self.relay, Packet::Works { id: leg, token }),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use muse_wire::{Duration, Instant};
 
-use super::super::packet::{Candidates, LegId};
+use super::super::packet::{Candidates, LegId, is_local};
 
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -168,6 +168,26 @@ impl Peer {
         }
     }
 
+    /// Returns further targets of a search: the ports that the peer's router gives out next, should it count up. Guests begin, so that the router of a host with
+    /// many of them gives none out for the host's own guesses.
+    pub(super) fn guesses(&self, is_guest: bool) -> impl Iterator<Item = SocketAddr> + use<> {
+        let first = match self.phase {
+            Phase::Search(round) if is_guest => {
+                GUESSES_OF_GUEST.get((round as usize).wrapping_sub(1))
+            }
+            Phase::Search(round) => GUESSES_OF_HOST.get((round as usize).wrapping_sub(1)),
+            _ => None,
+        };
+        let first = first.copied().filter(|first| *first != 0);
+        let seen = self.candidates.as_slice().first().copied();
+        let base = first.zip(seen).filter(|(_, seen)| !is_local(seen));
+        let ports = base.into_iter().flat_map(|(first, seen)| {
+            let ports = (first..first + GUESSES).map(move |step| seen.port().checked_add(step));
+            ports.map(move |port| Some(SocketAddr::new(seen.ip(), port?)))
+        });
+        ports.flatten()
+    }
+
     /// Remembers a direct address; returns the one that is forgotten for it.
     pub(super) fn remember(&mut self, address: SocketAddr) -> Option<SocketAddr> {
         let known = self.addresses.iter().position(|it| *it == Some(address));
@@ -263,6 +283,10 @@ const FAILURES_MAX: u32 = 4;
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 const REFRESH: Duration = Duration::from_secs(5);
 const DEAD_AFTER: Duration = Duration::from_millis(3_500);
+/// Guesses at the ports of a router that counts up, in a round; and the first of them in each round, counted from the port that the relay saw.
+const GUESSES: u16 = 4;
+const GUESSES_OF_GUEST: [u16; ROUNDS as usize] = [0, 0, 1, 5, 9, 13, 0, 0, 1, 5, 9, 13];
+const GUESSES_OF_HOST: [u16; ROUNDS as usize] = [0, 0, 0, 0, 0, 0, 1, 5, 9, 13, 1, 5];
 /// Pause between the end of a direct way and the next search.
 const AGAIN: Duration = Duration::from_secs(2);
 /// A host forgets a peer without a direct way that it has not heard of for so long: longer than relays keep silent guests.
@@ -271,3 +295,49 @@ const FORGET_AFTER: Duration = Duration::from_secs(90);
 const ADDRESSES_MAX: usize = 4;
 /// The time after the switch in which datagrams may still come through the relay.
 const LATECOMERS: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer() -> Peer {
+        let leg = LegId::from_bits(7);
+        let mut candidates = Candidates::NONE;
+        candidates.push(SocketAddr::from(([192, 0, 2, 1], 65_530)));
+        candidates.push(SocketAddr::from(([192, 168, 0, 1], 5)));
+        let mut peer = Peer::new(Instant::ZERO, leg, [0; 8]);
+        peer.introduce(Instant::ZERO, [1; 8], candidates);
+        peer
+    }
+
+    #[test]
+    fn guesses_go_to_the_ports_after_the_one_that_the_relay_saw() {
+        for (is_guest, first_round) in [(true, 2), (false, 6)] {
+            let (mut peer, mut ports, mut began) = (peer(), Vec::new(), None);
+            for round in 0..ROUNDS {
+                assert_eq!(peer.step(Instant::ZERO, is_guest), Step::Probe);
+                let guesses: Vec<SocketAddr> = peer.guesses(is_guest).collect();
+                assert!(guesses.iter().all(|it| it.ip() == [192, 0, 2, 1]));
+                if !guesses.is_empty() {
+                    began.get_or_insert(round);
+                }
+                ports.extend(guesses.iter().map(SocketAddr::port));
+            }
+            assert_eq!(began, Some(first_round));
+            ports.sort_unstable();
+            ports.dedup();
+            assert_eq!(ports, [65_531, 65_532, 65_533, 65_534, 65_535]);
+        }
+    }
+
+    #[test]
+    fn nobody_guesses_at_addresses_of_a_local_network() {
+        let mut peer = peer();
+        peer.candidates = Candidates::NONE;
+        peer.candidates.push(SocketAddr::from(([10, 0, 0, 1], 9)));
+        for _ in 0..ROUNDS {
+            peer.step(Instant::ZERO, true);
+            assert_eq!(peer.guesses(true).count(), 0);
+        }
+    }
+}
