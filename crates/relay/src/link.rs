@@ -7,6 +7,7 @@ mod asking;
 mod banning;
 mod code;
 mod meeting;
+mod mirror;
 mod peer;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,6 +23,7 @@ use super::packet::{Candidates, End, LegId, Packet, Refusal};
 use asking::{ASK_INTERVAL_MAX, KEEP_INTERVAL};
 use banning::Bans;
 use code::ByCode;
+use mirror::Mirror;
 use peer::Peer;
 
 /// A host's or a guest's link to a relay.
@@ -43,10 +45,10 @@ pub struct Link {
     public: Option<SocketAddr>,
     /// True if it was ready once: then it comes back by itself.
     was_ready: bool,
-    /// The relay said that it ends.
-    draining: bool,
     /// An introduction that has overtaken the news that we are in the room.
     early: Option<(LegId, [u8; 8], Candidates)>,
+    /// The relay said that it ends.
+    draining: bool,
     /// By virtual id, in order.
     peers: BTreeMap<LegId, Peer>,
     /// The time at which some peer has something to do, or earlier.
@@ -56,6 +58,7 @@ pub struct Link {
     by_token: KeyedMap<[u8; 8], LegId>,
     /// The part that has to do with a short code.
     by_code: ByCode,
+    mirror: Mirror,
     out: VecDeque<(SocketAddr, Packet)>,
     events: VecDeque<LinkEvent>,
 }
@@ -169,13 +172,14 @@ impl Link {
             state_due: Instant::FAR_FUTURE,
             public: None,
             was_ready: false,
+            early: None,
             draining: false,
             peers: BTreeMap::new(),
             peers_due: Instant::FAR_FUTURE,
-            early: None,
             by_address: KeyedMap::with_hasher(keyed.clone()),
             by_token: KeyedMap::with_hasher(keyed),
             by_code: ByCode::default(),
+            mirror: Mirror::default(),
             out: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -309,12 +313,11 @@ impl Link {
             (Role::Guest(_), State::Ready(ready)) if ready.id == leg => host_id(),
             _ => return None,
         };
-        if let Some(peer) = self.peers.get_mut(&id) {
-            peer.seen = now;
-            if peer.is_left_behind(now) {
-                // The other side has gone back to the relay: so do we.
-                self.fall_back(now, id);
-            }
+        if let Some(peer) = self.peers.get_mut(&id)
+            && peer.on_relayed(now)
+        {
+            // The other side has gone back to the relay: so do we.
+            self.fall_back(now, id);
         }
         Some(id.virtual_address())
     }
@@ -328,8 +331,7 @@ impl Link {
         if let Some(peer) = self.peers.get_mut(&id)
             && peer.proven == Some(from)
         {
-            peer.heard = now;
-            peer.seen = now;
+            peer.hear(now);
             if peer.direct.is_none() {
                 self.switch(now, id);
             }
@@ -355,12 +357,16 @@ impl Link {
         {
             return Some((address, None));
         }
-        let leg = match (self.role, self.state) {
-            (Role::Host(_), _) => id,
-            (Role::Guest(_), State::Ready(ready)) => ready.id,
-            (Role::Guest(_), _) => return None,
-        };
-        Some((self.relay, Some(leg)))
+        Some((self.relay, Some(self.leg_to(id)?)))
+    }
+
+    /// Returns our end of the way to a peer through the relay, if there is one.
+    fn leg_to(&self, id: LegId) -> Option<LegId> {
+        match (self.role, self.state) {
+            (Role::Host(_), _) => Some(id),
+            (Role::Guest(_), State::Ready(ready)) => Some(ready.id),
+            (Role::Guest(_), _) => None,
+        }
     }
 
     /// The next packet of the link itself.
@@ -449,12 +455,6 @@ impl Link {
                 },
                 State::Ready(_),
             ) if self.direct => self.on_introduce(now, id, token, candidates),
-            (Packet::Direct { id, token }, _) => {
-                let id = self.virtual_of(id);
-                if let Some(peer) = self.peers.get_mut(&id)
-                    && peer.token == token
-                    && peer.direct.is_none()
-                {
             (
                 Packet::Introduce {
                     id,
@@ -463,6 +463,12 @@ impl Link {
                 },
                 State::Asking(_),
             ) if self.direct => self.early = Some((id, token, candidates)),
+            (Packet::Direct { id, token }, _) => {
+                let id = self.virtual_of(id);
+                if let Some(peer) = self.peers.get_mut(&id)
+                    && peer.token == token
+                    && peer.direct.is_none()
+                {
                     peer.told = true;
                     if peer.proven.is_some() {
                         self.switch(now, id);

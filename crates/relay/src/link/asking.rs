@@ -102,6 +102,14 @@ impl Link {
         }
     }
 
+    /// Makes sure that the relay knows where we are, unless it said so a moment ago.
+    pub(super) fn check_relay(&mut self, now: Instant) {
+        let recent = self.state_due.saturating_since(now) > KEEP_INTERVAL - KEEP_AGAIN;
+        if !recent {
+            self.look_after_room(now);
+        }
+    }
+
     pub(super) fn on_ready(&mut self, now: Instant, id: LegId, observed: SocketAddr) {
         self.state = State::Ready(Ready { id, unanswered: 0 });
         self.state_due = now + KEEP_INTERVAL;
@@ -118,6 +126,9 @@ impl Link {
         if matches!(self.role, Role::Guest(_)) && self.direct {
             self.expect_introduction(now, id);
         }
+        if let Some((leg, token, candidates)) = self.early.take() {
+            self.on_introduce(now, leg, token, candidates);
+        }
     }
 
     /// After a restart of the relay the host may be slower than its guests, so one that was in tries again for a while.
@@ -126,9 +137,6 @@ impl Link {
         let State::Asking(Asking { since, .. }) = self.state else {
             return;
         };
-        if let Some((leg, token, candidates)) = self.early.take() {
-            self.on_introduce(now, leg, token, candidates);
-        }
         if self.was_ready && hopeful && now.saturating_since(since) < REJOIN_TIME {
             self.ask(now, now + REJOIN_INTERVAL);
             if let State::Asking(asking) = &mut self.state {
