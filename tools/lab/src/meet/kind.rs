@@ -25,8 +25,8 @@ pub enum Kind {
     Nat64,
 }
 
-/// The way between two players.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The way between two players, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {
     /// From one to the other.
     Direct,
