@@ -90,7 +90,7 @@ fn a_firewall_lets_answers_in_for_a_while_and_translates_nothing() {
     world.network.reset_firewall(node);
     assert_eq!(world.send(near, own), None);
     world.send(own, near);
-    world.now = world.now + TIMEOUT;
+    world.now += TIMEOUT;
     assert_eq!(world.send(near, own), None);
     assert_eq!(world.network.unrouted().filtered, 4);
     world.network.set_firewall(node, Firewall::Blocked);
