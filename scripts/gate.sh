@@ -206,6 +206,7 @@ nightly() {
     step "seeds of snapshots" seeds 1000 'binary(=snapshots) | binary(=coder_round_trip)'
     step "seeds of interest and rewind" seeds 500 'binary(=interest) | binary(=rewind)'
     step "seeds of relays" seeds 1500 'package(muse-relay) & binary(/simulation/)'
+    step "seeds of meetings" seeds 30 'package(muse-lab) & binary(=meet)'
     step "seeds of MUSE-RP" seeds 20000 'package(muse-rp) & (binary(=simulation) | binary(=promise) | binary(=crossing))'
     step "seeds of the game" seeds 100 'binary(=bots) | binary(=mover) | binary(=states)'
     step "simulated weeks" seeds 30 'binary(=week)'

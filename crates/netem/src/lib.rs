@@ -74,8 +74,8 @@ pub use capture::Capture;
 pub use conditioner::{Cause, Conditioner, Counters, Damage, Fate, Fates, Packet};
 pub use conditions::{Conditions, GilbertElliott, Jitter, Profile, Queue, TextError};
 pub use network::{
-    Delivery, NatId, NatKind, Network, NodeId, NodeStats, PipeId, Sighting, Stage, Traffic,
-    Unrouted,
+    Delivery, Firewall, NatId, NatKind, Network, NodeId, NodeStats, PipeId, Sighting, Stage,
+    Traffic, Unrouted,
 };
 pub use pcapng::{PcapNg, Side};
 pub use simulation::Simulation;

@@ -2,8 +2,10 @@
 //!
 //! Everything follows from the seed and the calls, so any failure seen over it is a seed.
 
+mod firewall;
 mod flight;
 mod nat;
+mod routing;
 mod stats;
 mod tap;
 mod topology;
@@ -14,11 +16,13 @@ use std::sync::Arc;
 use muse_wire::{Ecn, Instant};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::{Cause, Conditioner, Conditions, Counters, Packet};
+use crate::{Conditioner, Conditions, Counters, Packet};
+use firewall::Guard;
 use flight::{Flight, Parcel};
 use nat::Nat;
 use tap::Tap;
 
+pub use firewall::Firewall;
 pub use nat::NatKind;
 pub use stats::{NodeStats, Traffic, Unrouted};
 pub use tap::{Sighting, Stage};
@@ -29,7 +33,7 @@ pub use tap::{Sighting, Stage};
 /// the time of [`next_delivery`](Self::next_delivery) has come. `now` never goes backwards.
 ///
 /// A datagram passes the link from its sender's to its receiver's node, then the pipes that [`route`](Self::route) gave
-/// that link, in order. It is translated by the sender's NAT as it leaves and by the receiver's as it arrives.
+/// that link, in order. It is translated by the sender's NATs as it leaves and by the receiver's as it arrives.
 ///
 /// ```
 /// use muse_netem::{Conditions, Network};
@@ -113,15 +117,16 @@ impl Network {
         let packet = Packet::new(to, payload.len(), ecn);
         self.nodes[sender.index()].stats.sent.count(packet);
         match self.depart(now, sender, from, to) {
-            Ok((from, link)) => {
+            Ok(departure) => {
                 let payload = self.flight.buffer(payload);
                 self.enter(
                     now,
                     Parcel {
-                        from,
-                        to,
+                        from: departure.from,
+                        to: departure.to,
+                        realm: departure.realm,
                         ecn,
-                        link,
+                        link: departure.link,
                         hops_passed: 0,
                         payload,
                     },
@@ -141,16 +146,17 @@ impl Network {
         loop {
             let (at, parcel) = self.flight.pop_arrival(now)?;
             let Parcel {
-                from,
+                from: sender,
                 to: outer,
+                realm,
                 ecn,
                 payload,
                 ..
             } = parcel;
             let old = std::mem::replace(&mut self.delivered, payload);
             self.flight.recycle(old);
-            match self.resolve_arrival(at, from, outer) {
-                Ok((node, to)) => {
+            match self.resolve_arrival(at, realm, sender, outer) {
+                Ok((node, from, to)) => {
                     let packet = Packet::new(to, self.delivered.len(), ecn);
                     self.nodes[node.index()].stats.received.count(packet);
                     let payload = &self.delivered;
@@ -168,7 +174,7 @@ impl Network {
                     self.unrouted.count(cause);
                     let payload = &self.delivered;
                     self.tap
-                        .see(at, Stage::Lost(cause), (from, outer), ecn, payload);
+                        .see(at, Stage::Lost(cause), (sender, outer), ecn, payload);
                 }
             }
         }
@@ -227,76 +233,6 @@ impl Network {
         while let Some((at, parcel)) = self.flight.pop_hop(self.now) {
             self.enter(at, parcel);
         }
-    }
-
-    /// Translates the source and finds the link.
-    fn depart(
-        &mut self,
-        now: Instant,
-        sender: NodeId,
-        from: SocketAddr,
-        to: SocketAddr,
-    ) -> Result<(SocketAddr, u32), Cause> {
-        let sender_nat = self.nodes[sender.index()].nat;
-        let mut outer_from = from;
-        let receiver = match self.by_address.get(&to).copied() {
-            // A private address reaches from behind the same NAT only, untranslated.
-            Some(receiver) if self.nodes[receiver.index()].nat.is_some() => {
-                if self.nodes[receiver.index()].nat != sender_nat {
-                    return Err(Cause::NoSuchAddress);
-                }
-                receiver
-            }
-            public => {
-                if let Some(nat) = sender_nat {
-                    outer_from = self.nats[nat.index()]
-                        .outbound(now, from, to)
-                        .ok_or(Cause::Filtered)?;
-                }
-                match public {
-                    Some(receiver) => receiver,
-                    None => self.behind_external(now, to)?,
-                }
-            }
-        };
-        if self.cuts.contains(&(sender, receiver)) {
-            return Err(Cause::Partition);
-        }
-        Ok((outer_from, self.link(sender, receiver)))
-    }
-
-    /// The node that the external address of a NAT stands for at the moment.
-    fn behind_external(&self, now: Instant, to: SocketAddr) -> Result<NodeId, Cause> {
-        let nat = self.by_external.get(&to.ip()).ok_or(Cause::NoSuchAddress)?;
-        let inside = self.nats[nat.index()]
-            .inside_of(now, to.port())
-            .ok_or(Cause::Filtered)?;
-        self.by_address
-            .get(&inside)
-            .copied()
-            .ok_or(Cause::NoSuchAddress)
-    }
-
-    /// Finds the node that gets a datagram that has arrived, and at which of its addresses.
-    fn resolve_arrival(
-        &self,
-        at: Instant,
-        from: SocketAddr,
-        to: SocketAddr,
-    ) -> Result<(NodeId, SocketAddr), Cause> {
-        if let Some(&node) = self.by_address.get(&to) {
-            return Ok((node, to));
-        }
-        let nat = self.by_external.get(&to.ip()).ok_or(Cause::NoSuchAddress)?;
-        let inside = self.nats[nat.index()]
-            .inbound(at, to.port(), from)
-            .ok_or(Cause::Filtered)?;
-        let node = self
-            .by_address
-            .get(&inside)
-            .copied()
-            .ok_or(Cause::NoSuchAddress)?;
-        Ok((node, inside))
     }
 
     /// A parcel enters its next conditioner.
@@ -403,6 +339,9 @@ impl PipeId {
 struct Node {
     addresses: Vec<SocketAddr>,
     nat: Option<NatId>,
+    /// The way to IPv4 addresses, for a node that has IPv6 alone.
+    nat64: Option<NatId>,
+    firewall: Option<Guard>,
     stats: NodeStats,
 }
 

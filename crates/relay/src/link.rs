@@ -7,6 +7,7 @@ mod asking;
 mod banning;
 mod code;
 mod meeting;
+mod mirror;
 mod peer;
 mod succession;
 
@@ -23,6 +24,7 @@ use super::packet::{Candidates, End, LegId, Packet, Refusal};
 use asking::ASK_INTERVAL_MAX;
 use banning::Bans;
 use code::ByCode;
+use mirror::Mirror;
 use peer::Peer;
 use succession::Succession;
 
@@ -47,6 +49,8 @@ pub struct Link {
     public: Option<SocketAddr>,
     /// True if it was ready once: then it comes back by itself.
     was_ready: bool,
+    /// An introduction that has overtaken the news that we are in the room.
+    early: Option<(LegId, [u8; 8], Candidates)>,
     /// The relay said that it ends.
     draining: bool,
     /// By virtual id, in order.
@@ -59,6 +63,7 @@ pub struct Link {
     /// The part that has to do with a short code.
     by_code: ByCode,
     succession: Succession,
+    mirror: Mirror,
     out: VecDeque<(SocketAddr, Packet)>,
     events: VecDeque<LinkEvent>,
 }
@@ -187,6 +192,7 @@ impl Link {
             state_due: Instant::FAR_FUTURE,
             public: None,
             was_ready: false,
+            early: None,
             draining: false,
             peers: BTreeMap::new(),
             peers_due: Instant::FAR_FUTURE,
@@ -194,6 +200,7 @@ impl Link {
             by_token: KeyedMap::with_hasher(keyed),
             by_code: ByCode::default(),
             succession: Succession::default(),
+            mirror: Mirror::default(),
             out: VecDeque::new(),
             events: VecDeque::new(),
         };
@@ -337,12 +344,11 @@ impl Link {
             (Role::Guest(_), State::Ready(ready)) if ready.id == leg => host_id(),
             _ => return None,
         };
-        if let Some(peer) = self.peers.get_mut(&id) {
-            peer.seen = now;
-            if peer.is_left_behind(now) {
-                // The other side has gone back to the relay: so do we.
-                self.fall_back(now, id);
-            }
+        if let Some(peer) = self.peers.get_mut(&id)
+            && peer.on_relayed(now)
+        {
+            // The other side has gone back to the relay: so do we.
+            self.fall_back(now, id);
         }
         Some(id.virtual_address())
     }
@@ -356,8 +362,7 @@ impl Link {
         if let Some(peer) = self.peers.get_mut(&id)
             && peer.proven == Some(from)
         {
-            peer.heard = now;
-            peer.seen = now;
+            peer.hear(now);
             if peer.direct.is_none() {
                 self.switch(now, id);
             }
@@ -383,12 +388,16 @@ impl Link {
         {
             return Some((address, None));
         }
-        let leg = match (self.role, self.state) {
-            (Role::Host(_), _) => id,
-            (Role::Guest(_), State::Ready(ready)) => ready.id,
-            (Role::Guest(_), _) => return None,
-        };
-        Some((self.relay, Some(leg)))
+        Some((self.relay, Some(self.leg_to(id)?)))
+    }
+
+    /// Returns our end of the way to a peer through the relay, if there is one.
+    fn leg_to(&self, id: LegId) -> Option<LegId> {
+        match (self.role, self.state) {
+            (Role::Host(_), _) => Some(id),
+            (Role::Guest(_), State::Ready(ready)) => Some(ready.id),
+            (Role::Guest(_), _) => None,
+        }
     }
 
     /// The next packet of the link itself.
@@ -481,6 +490,14 @@ impl Link {
                 },
                 State::Ready(_),
             ) if self.direct => self.on_introduce(now, id, token, candidates),
+            (
+                Packet::Introduce {
+                    id,
+                    token,
+                    candidates,
+                },
+                State::Asking(_),
+            ) if self.direct => self.early = Some((id, token, candidates)),
             (Packet::Direct { id, token }, _) => {
                 let id = self.virtual_of(id);
                 if let Some(peer) = self.peers.get_mut(&id)

@@ -145,6 +145,11 @@ impl<M: Machine> Machine for Through<'_, M> {
             if is_relay_packet(payload) {
                 return self.link.handle_content(now, leg, payload);
             }
+            // Handshakes are answered where they come from.
+            let from = match is_data(payload) {
+                true => self.link.name_of(from),
+                false => from,
+            };
             self.machine
                 .handle_datagram(now, Datagram { from, ecn, payload });
         }
@@ -189,6 +194,12 @@ impl<M: Machine> Machine for Through<'_, M> {
         if self.link.is_waiting() {
             return None;
         }
+        if let Some((transmit, leg)) = self.link.poll_mirrored(buffer)
+            && let Some(wrapped) = wrap(buffer, transmit, leg)
+        {
+            let to = self.link.relay();
+            return Some(Transmit { to, ..wrapped });
+        }
         // The headers of a whole train must fit behind what the machine writes.
         let headers = DATA_HEADER_LEN * (buffer.len() / SEGMENT_TYPICAL + 1);
         let room = buffer.len() - headers;
@@ -197,7 +208,12 @@ impl<M: Machine> Machine for Through<'_, M> {
             let first = buffer.first().copied().unwrap_or(0);
             match self.link.route(transmit.to, first) {
                 None => continue,
-                Some((to, None)) => return Some(Transmit { to, ..transmit }),
+                Some((to, None)) => {
+                    let transmit = Transmit { to, ..transmit };
+                    let bytes = &buffer[..transmit.len];
+                    self.link.on_direct(now, &transmit, bytes);
+                    return Some(transmit);
+                }
                 Some((to, Some(leg))) => {
                     if let Some(wrapped) = wrap(buffer, transmit, leg) {
                         return Some(Transmit { to, ..wrapped });
@@ -240,6 +256,11 @@ fn wrap(buffer: &mut [u8], transmit: Transmit, leg: LegId) -> Option<Transmit> {
         segment: transmit.segment.map(|segment| segment + DATA_HEADER_LEN),
         ..transmit
     })
+}
+
+/// True if a datagram of the transport is no handshake.
+fn is_data(payload: &[u8]) -> bool {
+    payload.first().is_some_and(|first| first & 0x80 != 0)
 }
 
 /// Returns the content of a datagram, whether or not it came through a relay.

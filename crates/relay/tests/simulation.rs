@@ -4,6 +4,8 @@
 mod bans;
 #[path = "simulation/crowd.rs"]
 mod crowd;
+#[path = "simulation/doubt.rs"]
+mod doubt;
 #[path = "simulation/forgetting.rs"]
 mod forgetting;
 #[path = "simulation/hostile.rs"]

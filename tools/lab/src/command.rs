@@ -8,6 +8,7 @@ mod grids;
 mod inputs;
 mod load;
 mod measurements;
+mod meet;
 mod progress;
 mod run;
 mod sim;
@@ -37,6 +38,8 @@ enum Command {
     Sim(sim::Arguments),
     /// Compare the grids in lab/grids with what the netcode does now, or refresh them.
     Grids(grids::Arguments),
+    /// Two players meet over every pair of ten kinds of networks: which way they find, how soon, and what it costs to lose it.
+    Meet(meet::Arguments),
     /// More and more bots against `muse up`, until something breaks.
     Load(load::Arguments),
     /// Write docs/measurements.md from the results that are kept.
@@ -55,6 +58,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::Ab(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
         Command::Grids(arguments) => arguments.run(),
+        Command::Meet(arguments) => arguments.run(),
         Command::Load(arguments) => arguments.run(),
         Command::Measurements(arguments) => arguments.run(),
         Command::Inputs(arguments) => arguments.run(),

@@ -10,6 +10,7 @@
 //!   run as a page, [`compare`] two runs side by side, [`measurements`] what is written down of one, [`ab`] the prototype's beta
 //!   test as experiments.
 //! - [`truth`] compares what is shown with where bodies were.
+//! - [`meet`] lets two players meet at a relay, over every pair of ten kinds of networks.
 //! - [`sim`] is the whole system, with everything that goes wrong.
 //!
 //! Nothing here predicts, interpolates, extrapolates or rewinds: all of that is called in `muse_netcode`, so that what is shown is what
@@ -30,6 +31,7 @@ pub mod crowd;
 pub mod figures;
 pub mod grid;
 pub mod measurements;
+pub mod meet;
 pub mod plot;
 pub mod recording;
 pub mod report;

@@ -110,7 +110,22 @@ const CALLS: [(&str, &[&str]); 15] = [
 ];
 
 /// The types that the measured match is made of.
-const MEASURES: [(&str, &[&str]); 4] = [
+const MEASURES: [(&str, &[&str]); 6] = [
+    (
+        "meet/trial.rs",
+        &[
+            "Relay::danger_open(",
+            "Link::open(",
+            ".give_key(",
+            "Link::join(",
+            ".take_key(",
+            ".listen(",
+        ],
+    ),
+    (
+        "meet/player.rs",
+        &["Relayed::new(", "Endpoint::new(", "Connect::key_follows()"],
+    ),
     (
         "sides.rs",
         &[

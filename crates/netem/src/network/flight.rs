@@ -9,12 +9,16 @@ use std::net::SocketAddr;
 
 use muse_wire::{Ecn, Instant};
 
+use super::NatId;
+
 /// A datagram under way.
 #[derive(Clone, Debug)]
 pub(super) struct Parcel {
     /// Source as the outside sees it.
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
+    /// The NAT behind which both are to be understood; `None` is the internet.
+    pub(super) realm: Option<NatId>,
     pub(super) ecn: Ecn,
     /// The link it travels on.
     pub(super) link: u32,

@@ -1,10 +1,12 @@
-//! Network address translation: mappings, filters, time-outs and rebinding (RFC 4787's vocabulary).
+//! Network address translation: mappings, filters, time-outs and rebinding (RFC 4787's vocabulary), between IPv4 and IPv6 too (RFC 6146).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use fastrand::Rng;
 use muse_wire::{Duration, Instant};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::NatId;
 
 /// The kind of a NAT: what it lets in, and if it uses one external port per destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +19,14 @@ pub enum NatKind {
     PortRestricted,
     /// One external port per internal address and destination; open to that destination alone.
     Symmetric,
+    /// As [`Symmetric`](Self::Symmetric), with ports that count up from one mapping to the next.
+    SymmetricCounted,
+}
+
+impl NatKind {
+    fn is_symmetric(self) -> bool {
+        matches!(self, Self::Symmetric | Self::SymmetricCounted)
+    }
 }
 
 /// A router that hides nodes behind one external IP address.
@@ -25,7 +35,15 @@ pub(super) struct Nat {
     pub(super) kind: NatKind,
     pub(super) external: IpAddr,
     pub(super) timeout: Duration,
+    /// The provider's NAT that it is behind.
+    pub(super) behind: Option<NatId>,
+    /// True if those inside reach each other by their external addresses.
+    pub(super) hairpins: bool,
+    /// The prefix of IPv6 addresses that stand for IPv4 ones inside, for a NAT64.
+    pub(super) prefix: Option<Ipv6Addr>,
     rng: Rng,
+    /// The port of the latest mapping.
+    latest: u16,
     by_inside: FxHashMap<(SocketAddr, Option<SocketAddr>), u16>,
     by_port: FxHashMap<u16, Mapping>,
 }
@@ -45,7 +63,11 @@ impl Nat {
             kind,
             external,
             timeout,
+            behind: None,
+            hairpins: true,
+            prefix: None,
             rng: Rng::with_seed(seed),
+            latest: 0,
             by_inside: FxHashMap::default(),
             by_port: FxHashMap::default(),
         }
@@ -58,7 +80,7 @@ impl Nat {
         inside: SocketAddr,
         to: SocketAddr,
     ) -> Option<SocketAddr> {
-        let key = (inside, (self.kind == NatKind::Symmetric).then_some(to));
+        let key = (inside, self.kind.is_symmetric().then_some(to));
         let port = match self.by_inside.get(&key) {
             Some(&port) if self.is_alive(port, now) => port,
             _ => self.map(now, inside, key)?,
@@ -86,9 +108,32 @@ impl Nat {
         let open = match self.kind {
             NatKind::FullCone => true,
             NatKind::AddressRestricted => mapping.sent_to.iter().any(|to| to.ip() == from.ip()),
-            NatKind::PortRestricted | NatKind::Symmetric => mapping.sent_to.contains(&from),
+            NatKind::PortRestricted | NatKind::Symmetric | NatKind::SymmetricCounted => {
+                mapping.sent_to.contains(&from)
+            }
         };
         open.then_some(mapping.inside)
+    }
+
+    /// The IPv4 destination that an IPv6 one stands for, behind a NAT64.
+    pub(super) fn embedded(&self, to: SocketAddr) -> Option<SocketAddr> {
+        let IpAddr::V6(ip) = to.ip() else {
+            return None;
+        };
+        let (ip, prefix) = (ip.octets(), self.prefix?.octets());
+        let [.., a, b, c, d] = ip;
+        let inside = ip[..PREFIX_LEN] == prefix[..PREFIX_LEN];
+        inside.then(|| SocketAddr::from((Ipv4Addr::new(a, b, c, d), to.port())))
+    }
+
+    /// The source that those inside see.
+    pub(super) fn source_inside(&self, from: SocketAddr) -> SocketAddr {
+        let (Some(prefix), IpAddr::V4(ip)) = (self.prefix, from.ip()) else {
+            return from;
+        };
+        let mut octets = prefix.octets();
+        octets[PREFIX_LEN..].copy_from_slice(&ip.octets());
+        SocketAddr::from((Ipv6Addr::from(octets), from.port()))
     }
 
     /// Forgets every mapping, as a router that restarts.
@@ -106,7 +151,11 @@ impl Nat {
         if let Some(old) = self.by_inside.remove(&key) {
             self.by_port.remove(&old);
         }
-        let start = self.rng.u16(PORT_MIN..=u16::MAX);
+        let counts = self.kind == NatKind::SymmetricCounted && self.latest != 0;
+        let start = match counts {
+            true => self.latest.checked_add(1).unwrap_or(PORT_MIN),
+            false => self.rng.u16(PORT_MIN..=u16::MAX),
+        };
         let port = (start..=u16::MAX)
             .chain(PORT_MIN..start)
             .find(|&port| !self.is_alive(port, now))?;
@@ -120,6 +169,7 @@ impl Nat {
             self.by_inside.remove(&expired.key);
         }
         self.by_inside.insert(key, port);
+        self.latest = port;
         Some(port)
     }
 
@@ -132,3 +182,5 @@ impl Nat {
 
 /// Lowest external port given out.
 const PORT_MIN: u16 = 1_024;
+/// Bytes of the prefix of a NAT64, /96.
+const PREFIX_LEN: usize = 12;

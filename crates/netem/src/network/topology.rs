@@ -1,10 +1,11 @@
 //! The parts of a network, and how they change: nodes, NATs, links, pipes, partitions.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use muse_wire::Duration;
 
+use super::firewall::{Firewall, Guard};
 use super::nat::Nat;
 use super::{Link, NatId, NatKind, Network, Node, NodeId, PipeId};
 use crate::math::mix;
@@ -60,6 +61,72 @@ impl Network {
             mix(self.seed ^ NAT_SALT, u64::from(nat.0)),
         ));
         nat
+    }
+
+    /// Adds a NAT behind another one, that of a provider: its external address is seen behind that one alone, but must still be different from all
+    /// others of this network.
+    ///
+    /// # Panics
+    /// When the external address is taken by another NAT.
+    pub fn add_nat_behind(
+        &mut self,
+        provider: NatId,
+        kind: NatKind,
+        external: IpAddr,
+        timeout: Duration,
+    ) -> NatId {
+        let nat = self.add_nat(kind, external, timeout);
+        self.nats[nat.index()].behind = Some(provider);
+        nat
+    }
+
+    /// Sets whether those behind a NAT reach each other by their external addresses, within what its kind lets in. Default true.
+    pub fn set_hairpinning(&mut self, nat: NatId, on: bool) {
+        self.nats[nat.index()].hairpins = on;
+    }
+
+    /// Adds a NAT64: nodes with IPv6 alone reach IPv4 addresses through it, as `prefix` with the IPv4 address in its last four bytes. Its external address
+    /// is an IPv4 one.
+    ///
+    /// # Panics
+    /// When the external address is taken by another NAT.
+    pub fn add_nat64(
+        &mut self,
+        kind: NatKind,
+        prefix: Ipv6Addr,
+        external: IpAddr,
+        timeout: Duration,
+    ) -> NatId {
+        let nat = self.add_nat(kind, external, timeout);
+        self.nats[nat.index()].prefix = Some(prefix);
+        nat
+    }
+
+    /// Adds a node that has a public IPv6 address and none of IPv4, and reaches IPv4 addresses through a NAT64.
+    ///
+    /// # Panics
+    /// When the address is taken.
+    pub fn add_ipv6_node(&mut self, nat64: NatId, address: SocketAddr) -> NodeId {
+        let node = self.add_node(address);
+        self.nodes[node.index()].nat64 = Some(nat64);
+        node
+    }
+
+    /// Puts a firewall in front of a node, in place of the one that it had.
+    pub fn set_firewall(&mut self, node: NodeId, rules: Firewall) {
+        self.nodes[node.index()].firewall = Some(Guard::new(rules));
+    }
+
+    /// Takes the firewall in front of a node away.
+    pub fn remove_firewall(&mut self, node: NodeId) {
+        self.nodes[node.index()].firewall = None;
+    }
+
+    /// The firewall in front of a node, if there is one, forgets whom the node has sent to.
+    pub fn reset_firewall(&mut self, node: NodeId) {
+        if let Some(guard) = &mut self.nodes[node.index()].firewall {
+            guard.forget();
+        }
     }
 
     /// The NAT forgets all its mappings, as a router that restarts: its nodes get new external ports when they send

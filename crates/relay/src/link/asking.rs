@@ -132,6 +132,14 @@ impl Link {
         }
     }
 
+    /// Makes sure that the relay knows where we are, unless it said so a moment ago.
+    pub(super) fn check_relay(&mut self, now: Instant) {
+        let recent = self.state_due.saturating_since(now) > KEEP_INTERVAL - KEEP_AGAIN;
+        if !recent {
+            self.look_after_room(now);
+        }
+    }
+
     pub(super) fn on_ready(&mut self, now: Instant, id: LegId, observed: SocketAddr) {
         self.state = State::Ready(Ready { id, unanswered: 0 });
         self.state_due = now + self.keep_interval();
@@ -148,6 +156,9 @@ impl Link {
         self.by_code.hurry(now);
         if matches!(self.role, Role::Guest(_)) && self.direct {
             self.expect_introduction(now, id);
+        }
+        if let Some((leg, token, candidates)) = self.early.take() {
+            self.on_introduce(now, leg, token, candidates);
         }
     }
 

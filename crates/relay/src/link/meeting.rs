@@ -1,10 +1,10 @@
 //! Meeting peers directly: introductions, probes, and the switch between the two ways.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use muse_wire::{Duration, Instant, log};
 
-use super::super::packet::{Candidates, End, LegId, Packet};
+use super::super::packet::{Candidates, End, LegId, Packet, is_local};
 use super::peer::{Peer, Step};
 use super::{Link, LinkEvent, Role, State, host_id};
 
@@ -32,12 +32,12 @@ impl Link {
         match peer.step(now, is_guest) {
             Step::Nothing => {}
             Step::Probe => {
-                let candidates = peer.targets();
+                let (candidates, guesses) = (peer.targets(), peer.guesses(is_guest));
                 if is_guest && peer.is_in_doubt() {
                     self.say(self.relay, Packet::Acquaint { id: leg });
                 }
-                for to in candidates.as_slice() {
-                    self.say(*to, Packet::Probe { token, nonce });
+                for to in candidates.as_slice().iter().copied().chain(guesses) {
+                    self.say(to, Packet::Probe { token, nonce });
                 }
             }
             Step::Report => self.say(self.relay, Packet::Works { id: leg, token }),
@@ -77,6 +77,7 @@ impl Link {
             (Role::Guest(_), State::Ready(ready)) if ready.id == leg => host_id(),
             _ => return,
         };
+        let candidates = self.reachable(candidates);
         if !self.peers.contains_key(&id) {
             if self.peers.len() >= PEERS_MAX && !self.make_place() {
                 return;
@@ -91,6 +92,31 @@ impl Link {
             peer.introduce(now, token, candidates);
             self.peers_due = self.peers_due.min(peer.due);
         }
+    }
+
+    /// Candidates as they are reached from here. If the relay sees us at an IPv4 address while we speak IPv6 with it, a NAT64 is between us: IPv4 addresses
+    /// have the first 96 bits of the relay's there.
+    fn reachable(&self, candidates: Candidates) -> Candidates {
+        let behind_nat64 = self.public.is_some_and(|public| public.is_ipv4());
+        let IpAddr::V6(relay) = self.relay.ip() else {
+            return candidates;
+        };
+        if !behind_nat64 {
+            return candidates;
+        }
+        let mut reachable = Candidates::NONE;
+        for candidate in candidates.as_slice() {
+            match candidate.ip() {
+                IpAddr::V4(_) if is_local(candidate) => {}
+                IpAddr::V4(ip) => {
+                    let mut octets = relay.octets();
+                    octets[12..].copy_from_slice(&ip.octets());
+                    reachable.push(SocketAddr::from((octets, candidate.port())));
+                }
+                IpAddr::V6(_) => reachable.push(*candidate),
+            }
+        }
+        reachable
     }
 
     pub(super) fn on_probe(
@@ -209,6 +235,6 @@ impl Link {
 }
 
 /// The time that an introduction may take before a guest asks for it.
-const INTRODUCED_WITHIN: Duration = Duration::from_millis(1_200);
+const INTRODUCED_WITHIN: Duration = Duration::from_millis(600);
 /// Peers that a host looks for direct ways to, at a time.
 const PEERS_MAX: usize = 4_096;

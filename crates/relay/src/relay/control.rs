@@ -348,4 +348,4 @@ impl Relay {
 }
 
 /// The shortest time between two introductions of a pair.
-const INTRODUCE_INTERVAL: Duration = Duration::from_secs(1);
+const INTRODUCE_INTERVAL: Duration = Duration::from_millis(500);

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use muse_netem::NatKind;
+use muse_netem::{Jitter, NatKind};
 use muse_relay::{Limits, Link, LinkEvent};
 use muse_wire::Duration;
 
-use crate::world::{Place, RELAY, World, ordinary};
+use crate::world::{Place, RELAY, World, ordinary, seeds};
 
 /// A session between a host and a guest at these places; whether it became direct.
 fn session(host: Place, guest: Place, seed: u64) -> bool {
@@ -42,6 +42,31 @@ fn a_symmetric_and_a_port_restricted_nat_stay_with_the_relay() {
     );
     assert!(!session(symmetric, restricted, 2));
     assert!(!session(restricted, symmetric, 3));
+}
+
+#[test]
+fn the_next_ports_of_a_router_that_counts_up_are_guessed() {
+    let restricted = Place::Behind(NatKind::PortRestricted);
+    let counted = Place::Behind(NatKind::SymmetricCounted);
+    for seed in 0..seeds(10) {
+        assert!(session(counted, restricted, 30 + seed), "seed {seed}");
+        assert!(session(restricted, counted, 30 + seed), "seed {seed}");
+    }
+    assert!(!session(counted, counted, 40), "two are not");
+}
+
+#[test]
+fn an_introduction_that_overtakes_the_answer_counts() {
+    let cone = Place::Behind(NatKind::PortRestricted);
+    for seed in 0..seeds(50) {
+        let jitter = Jitter::Uniform(Duration::from_millis(15));
+        let conditions = ordinary().jitter(jitter);
+        let mut world = World::new(seed, conditions, Limits::default(), cone);
+        world.simulation.run_for(Duration::from_millis(500));
+        world.add_guest(cone);
+        world.talk(Duration::from_millis(600));
+        assert!(world.guest(0).is_direct(), "seed {seed}");
+    }
 }
 
 #[test]
