@@ -88,23 +88,28 @@ impl<S: State> Smoothing<S> {
         self.difference = None;
     }
 
-    /// The ghost is moved from `before` to `after`, which are `distance` apart in the game's own measure.
-    pub(crate) fn correct(&mut self, before: &S, after: &S, distance: f32) -> Correction {
-        if distance > self.config.snap_above {
+    /// The ghost is moved from `before` to `after`; `distance` is the game's own measure.
+    pub(crate) fn correct(
+        &mut self,
+        before: &S,
+        after: &S,
+        distance: fn(&S, &S) -> f32,
+    ) -> Correction {
+        let moved = distance(before, after);
+        if moved > self.config.snap_above {
             self.difference = None;
             return Correction::Snapped;
         }
         // Nobody sees it, and an earlier correction is not to take longer because of it.
-        if distance < IGNORE_BELOW {
+        if moved < IGNORE_BELOW {
             return Correction::Ignored;
         }
-        let left = match self.difference {
-            Some(_) => self.distance * self.share(),
-            None => 0.0,
-        };
         // From what is on the screen, not from where the ghost was: otherwise a second correction would make it jump.
-        self.difference = Some((self.show(before), after.clone()));
-        self.distance = distance + left;
+        let shown = self.show(before);
+        // What leads back to where it is shown leaves little to be done; but never nothing, for the distance need not see everything.
+        let left = distance(&shown, after).min(moved + self.left());
+        self.distance = left.max(IGNORE_BELOW);
+        self.difference = Some((shown, after.clone()));
         self.seconds = self.ease_seconds() + self.steady_seconds();
         Correction::Smoothed
     }
@@ -114,6 +119,14 @@ impl<S: State> Smoothing<S> {
         self.seconds -= seconds.max(0.0);
         if self.seconds <= 0.0 {
             self.difference = None;
+        }
+    }
+
+    /// The size of what is left of the difference.
+    fn left(&self) -> f32 {
+        match self.difference {
+            Some(_) => self.distance * self.share(),
+            None => 0.0,
         }
     }
 
@@ -174,6 +187,10 @@ mod tests {
         ammo: u8,
     }
 
+    fn apart(a: &Body, b: &Body) -> f32 {
+        (a.x - b.x).abs()
+    }
+
     #[test]
     fn the_visible_body_moves_on_without_a_jump() {
         let mut smoothing = Smoothing::new(SmoothingConfig::default());
@@ -188,7 +205,7 @@ mod tests {
                     ammo: 8,
                 };
                 assert_eq!(
-                    smoothing.correct(&before, &ghost, 1.0),
+                    smoothing.correct(&before, &ghost, apart),
                     Correction::Smoothed
                 );
             }
@@ -211,13 +228,45 @@ mod tests {
         let mut smoothing = Smoothing::new(SmoothingConfig::default());
         let at = |x| Body { x, ammo: 0 };
         assert_eq!(
-            smoothing.correct(&at(0.0), &at(0.0005), 0.0005),
+            smoothing.correct(&at(0.0), &at(0.0005), apart),
             Correction::Ignored
         );
         assert_eq!(
-            smoothing.correct(&at(0.0), &at(10.0), 10.0),
+            smoothing.correct(&at(0.0), &at(10.0), apart),
             Correction::Snapped
         );
         assert_eq!(smoothing.show(&at(10.0)), at(10.0));
+    }
+
+    #[test]
+    fn a_difference_goes_at_the_speed_that_is_allowed_and_comes_to_its_end() {
+        let at = |x| Body { x, ammo: 0 };
+        for distance in [0.01, 0.5, 1.0, 4.0] {
+            let mut smoothing = Smoothing::new(SmoothingConfig::default());
+            smoothing.correct(&at(distance), &at(0.0), apart);
+            let (mut last, mut seconds) = (distance, 0.0);
+            while smoothing.is_active() {
+                smoothing.advance(0.01);
+                seconds += 0.01;
+                let left = smoothing.show(&at(0.0)).x;
+                let speed = (last - left) / 0.01;
+                assert!((-0.001..10.01).contains(&speed), "{distance}: {speed} m/s");
+                last = left;
+                // What changes nothing to be seen does not make it take longer.
+                let ignored = smoothing.correct(&at(0.0), &at(0.0), apart);
+                assert_eq!(ignored, Correction::Ignored);
+            }
+            assert_eq!(last, 0.0);
+            let longest = 0.33 + (distance - 1.08).max(0.0) / 10.0;
+            assert!(
+                (longest - 0.03..longest + 0.02).contains(&seconds),
+                "{distance}: {seconds} s"
+            );
+        }
+        let mut smoothing = Smoothing::new(SmoothingConfig::default());
+        smoothing.correct(&at(0.3), &at(0.0), apart);
+        smoothing.advance(0.1);
+        let left = smoothing.show(&at(0.0)).x;
+        assert!((left - 0.1).abs() < 0.005, "a third is left: {left}");
     }
 }

@@ -494,7 +494,7 @@ where
                 return;
             }
             log!(trace, tick = tick.0, distance, "mispredicted");
-            self.smoothing.correct(&before, after, distance);
+            self.smoothing.correct(&before, after, self.distance);
         }
     }
 }

@@ -90,7 +90,6 @@ impl<S: State> Ghost<S> {
                     && was
                     && is_corrected
                 {
-                    let distance = distance(&old, &state);
                     self.correction.correct(&old, &state, distance);
                 }
                 let raw = self.correction.show(&state);
@@ -106,7 +105,7 @@ impl<S: State> Ghost<S> {
                 true => self.expected(time, tick_seconds, |frame| &frame.raw),
             };
             if let Some(old) = old {
-                self.handover.correct(&old, &raw, distance(&old, &raw));
+                self.handover.correct(&old, &raw, distance);
             }
             if !self.is_predicted {
                 self.correction.clear();
@@ -189,3 +188,99 @@ const HANDOVER_TIME: Duration = Duration::from_millis(100);
 const HANDOVER_SPEED: f32 = 1.0;
 /// Distance beyond which an entity is shown at its new place at once.
 const HANDOVER_DISTANCE_MAX: f32 = 20.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(State, Clone, Debug, PartialEq)]
+    struct Ball {
+        #[field(range = -100.0..=100.0, step = 0.001, velocity = speed)]
+        x: f32,
+        #[field(range = -20.0..=20.0, step = 0.001)]
+        speed: f32,
+    }
+
+    fn distance(a: &Ball, b: &Ball) -> f32 {
+        (a.x - b.x).abs()
+    }
+
+    /// A ball that flies against a wall and back: its velocity after a tick says nothing of the way there.
+    fn bounced(time: TickTime, from: f32) -> Ball {
+        let x = from + SPEED * time.ticks() as f32 * TICK;
+        let speed = match time.ticks() > WALL {
+            true => -SPEED,
+            false => SPEED,
+        };
+        Ball { x, speed }
+    }
+
+    fn ghost() -> Ghost<Ball> {
+        Ghost::new(SmoothingConfig::default().snap_above(100.0))
+    }
+
+    /// Draws a frame `draws` times, in which the ball is predicted there. Returns its place.
+    fn show(
+        ghost: &mut Ghost<Ball>,
+        ticks: f64,
+        draws: u32,
+        predicted: impl Fn(TickTime) -> Option<Ball>,
+    ) -> f32 {
+        let time = TickTime::from_ticks(ticks);
+        let mut x = f32::NAN;
+        for _ in 0..draws {
+            let source = Source::Between;
+            let state = bounced(time, -3.0);
+            let interpolated = Shown { state, source };
+            let shown = ghost.show((time, TICK), interpolated, &predicted, distance);
+            x = shown.state.x;
+        }
+        x
+    }
+
+    fn correct(ghost: &mut Ghost<Ball>, number: u64) {
+        let (before, after) = (Ball { x: 0.0, speed: 0.0 }, Ball { x: 1.0, speed: 0.0 });
+        ghost.handle_correction(number, Some((before, after)), distance);
+    }
+
+    #[test]
+    fn what_goes_over_moves_on_though_frames_are_drawn_twice() {
+        for draws in 1..=3 {
+            let mut ghost = ghost();
+            let mut last = 0.0;
+            for frame in 0..=9 {
+                let at = |time| Some(bounced(time, 0.0));
+                last = show(&mut ghost, f64::from(frame), draws, at);
+            }
+            let next = show(&mut ghost, 10.0, draws, |_| None);
+            let step = next - last - SPEED * TICK;
+            assert!(step.abs() < 0.001, "{draws}: {step} m");
+        }
+    }
+
+    #[test]
+    fn corrections_of_which_one_follows_the_other_are_blended_from_what_is_shown() {
+        for draws in 1..=3 {
+            let mut ghost = ghost();
+            let mut last = 0.0;
+            for frame in 0..=8 {
+                let at = |time| Some(bounced(time, 0.0));
+                last = show(&mut ghost, f64::from(frame), draws, at);
+            }
+            for (number, from) in [(1, 2.0), (2, 5.0), (3, 4.0)] {
+                correct(&mut ghost, number);
+                let at = |time| Some(bounced(time, from));
+                let shown = show(&mut ghost, 8.0 + number as f64, draws, at);
+                // It moves as before, and loses what earlier corrections have left at the speed that is allowed.
+                let step = (shown - last - SPEED * TICK).abs();
+                assert!(step < 10.0 * TICK + 0.001, "{draws}, {number}: {step} m");
+                last = shown;
+            }
+        }
+    }
+
+    const TICK: f32 = 0.02;
+    const SPEED: f32 = 15.0;
+    /// Ticks until the ball turns round, as far as its velocity tells.
+    const WALL: f64 = 7.5;
+}
