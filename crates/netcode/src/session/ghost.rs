@@ -83,6 +83,13 @@ impl<S: State> Ghost<S> {
         self.correction.advance(passed);
         self.handover.advance(passed);
         let is_corrected = std::mem::take(&mut self.is_corrected);
+        let shown_now = now.as_ref().unwrap_or(&shown.state);
+        let is_elsewhere = |last: &Frame<S>| distance(&last.state, shown_now) >= f32::MAX;
+        if self.last.as_ref().is_some_and(is_elsewhere) {
+            // No way leads there, and nothing of the way before is left.
+            self.correction.clear();
+            self.handover.clear();
+        }
         let (state, raw, source) = match now {
             Some(state) => {
                 // From where it would be in this very frame: between two ticks a change of velocity is another difference than at either.
@@ -119,6 +126,10 @@ impl<S: State> Ghost<S> {
         self.note(frame, goes_over);
         if is_corrected || goes_over {
             self.rewrite(goes_over, predicted);
+        }
+        let both = self.before_last.as_ref().zip(self.last.as_ref());
+        if both.is_some_and(|(before, last)| distance(&before.state, &last.state) >= f32::MAX) {
+            self.before_last = None;
         }
         Shown {
             state: self.handover.show(&raw),
@@ -254,7 +265,7 @@ mod tests {
             }
             let next = show(&mut ghost, 10.0, draws, |_| None);
             let step = next - last - SPEED * TICK;
-            assert!(step.abs() < 0.001, "{draws}: {step} m");
+            assert!(step.abs() < GOES_OVER, "{draws}: {step} m");
         }
     }
 
@@ -273,14 +284,48 @@ mod tests {
                 let shown = show(&mut ghost, 8.0 + number as f64, draws, at);
                 // It moves as before, and loses what earlier corrections have left at the speed that is allowed.
                 let step = (shown - last - SPEED * TICK).abs();
-                assert!(step < 10.0 * TICK + 0.001, "{draws}, {number}: {step} m");
+                assert!(
+                    step < 10.0 * TICK + GOES_OVER,
+                    "{draws}, {number}: {step} m"
+                );
                 last = shown;
             }
         }
     }
 
+    /// A ball that is put back while it goes over is there at once, not as far beside as it still had to go.
+    #[test]
+    fn what_is_put_elsewhere_is_there_at_once() {
+        fn lives(a: &Ball, b: &Ball) -> f32 {
+            if (a.x < 40.0) == (b.x < 40.0) {
+                return distance(a, b);
+            }
+            f32::MAX
+        }
+        let mut ghost = ghost();
+        for ticks in 0..=10 {
+            let time = TickTime::from_ticks(f64::from(ticks));
+            let shown = Shown {
+                state: bounced(time, -3.0),
+                source: Source::Between,
+            };
+            let predicted = |at: TickTime| match at.ticks() {
+                ..2.0 => None,
+                ..10.0 => Some(bounced(at, 0.0)),
+                _ => Some(Ball {
+                    x: 60.0,
+                    speed: 0.0,
+                }),
+            };
+            let shown = ghost.show((time, TICK), shown, predicted, lives);
+            assert_eq!(shown.state.x == 60.0, ticks == 10, "{}", shown.state.x);
+        }
+    }
+
     const TICK: f32 = 0.02;
     const SPEED: f32 = 15.0;
+    /// Metres in a frame, while it goes over from interpolated.
+    const GOES_OVER: f32 = HANDOVER_SPEED * TICK + 0.001;
     /// Ticks until the ball turns round, as far as its velocity tells.
     const WALL: f64 = 7.5;
 }
