@@ -139,7 +139,7 @@ impl Plan {
     }
 }
 
-/// What puts a slot in front of others, whatever their priorities.
+/// The reasons to send a slot before others, whatever their priorities.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Urgency {
     /// It has waited for too long: it is chosen before everything else.

@@ -379,7 +379,7 @@ fn a_second_packet_of_a_tick_corrects_what_the_first_did_not_tell_of() {
     assert_eq!(pitch.reconcile(&second), Reconciled::Outdated);
 }
 
-/// Where bytes are short, a snapshot may leave out the own player: what it tells of others counts all the same, and says nothing of the player's effects.
+/// A snapshot may leave out the own player, where bytes are short: what it tells of others counts all the same, and says nothing of the player's effects.
 #[test]
 fn a_snapshot_without_the_own_player_corrects_others() {
     let mut pitch = Pitch::new();

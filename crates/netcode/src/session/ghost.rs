@@ -147,7 +147,7 @@ impl<S: State> Ghost<S> {
         }
     }
 
-    /// How it moved by a prediction that was wrong says nothing about how it moves now: the frame before is kept as the new prediction has it.
+    /// Keeps the frame before as the new prediction has it: how it moved by one that was wrong says nothing about how it moves now.
     fn rewrite(&mut self, goes_over: bool, predicted: impl Fn(TickTime) -> Option<S>) {
         let Some(mut before) = self.before_last.take() else {
             return;
