@@ -163,7 +163,7 @@ impl<S: State> Interpolated<S> {
         // The state shown at this very instant now lies on another curve.
         let after = self.shown_at.and_then(|at| self.curve(at));
         if let (Some(before), Some(after)) = (before, after) {
-            let distance = (self.distance)(&before, &after.state);
+            let distance = self.distance;
             let correction = self.smoothing.correct(&before, &after.state, distance);
             self.snaps += u64::from(correction == Correction::Snapped);
         }

@@ -2,14 +2,15 @@
 //!
 //! Each entity that has something to send gains priority in every tick by its weight, and loses it when it is sent. The
 //! best that probably fit are chosen, then put in the order of their slots, because neighbours are cheap to name. What has
-//! waited too long comes before everything else, and what was chosen but did not fit is first next time: nothing starves.
+//! waited too long comes before everything else, and what was chosen but did not fit is first next time: nothing starves. Only the few that are to be in
+//! every packet are in front of that order when it may be cut off.
 
 /// The slots that have something to send in this tick, and the order of their turns.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// Those not chosen yet: priority, inverted so that the best is smallest, above the slot.
     waiting: Vec<u64>,
-    /// Those chosen, in their order; served up to `position`.
+    /// Those chosen, in their order; served up to `position`. [`BEHIND`] is set in those that come after the first ones.
     order: Vec<u32>,
     position: usize,
     /// The start of the order.
@@ -38,7 +39,8 @@ impl Plan {
     /// Begins a tick.
     pub(crate) fn clear(&mut self) {
         // The first that was chosen but not served is the first this time.
-        self.rotation = self.order.get(self.position).copied().unwrap_or(0);
+        let cut_off = self.order.get(self.position);
+        self.rotation = cut_off.map_or(0, |slot| slot & !BEHIND);
         self.waiting.clear();
         self.order.clear();
         self.position = 0;
@@ -47,8 +49,10 @@ impl Plan {
 
     /// A slot wants its turn. Slots must come in order.
     #[inline]
-    pub(crate) fn add(&mut self, slot: u32, priority: u32, overdue: bool, whole: bool) {
-        let priority = priority >> 1 | u32::from(overdue) << 31;
+    pub(crate) fn add(&mut self, slot: u32, priority: u32, urgency: Urgency, whole: bool) {
+        let priority = priority >> 2
+            | u32::from(urgency.is_overdue) << 31
+            | u32::from(urgency.is_always) << ALWAYS_BIT;
         self.waiting
             .push(u64::from(!priority) << 32 | u64::from(slot));
         self.whole += u32::from(whole);
@@ -65,7 +69,8 @@ impl Plan {
         if self.position >= self.order.len() {
             self.choose(bytes);
         }
-        self.order.get(self.position).copied()
+        let next = self.order.get(self.position);
+        next.map(|slot| slot & !BEHIND)
     }
 
     /// Notes that the entity that [`peek`](Self::peek) gave had its turn.
@@ -111,20 +116,42 @@ impl Plan {
                 self.waiting.select_nth_unstable(chosen);
             }
         }
-        self.order
-            .extend(self.waiting.drain(..chosen).map(|entry| entry as u32));
+        // Where all of them fit for sure, the order of their slots costs least.
+        let is_scarce = demand * 5 > supply * 4;
+        let place = |entry: u64| {
+            let is_always = !entry >> (32 + ALWAYS_BIT) & 1 == 1;
+            entry as u32 | if is_scarce && !is_always { BEHIND } else { 0 }
+        };
+        self.order.extend(self.waiting.drain(..chosen).map(place));
         // Everything was in order already, unless only a part was chosen now or before.
         if !self.order.is_sorted() {
             self.order.sort_unstable();
         }
-        let begin = self.order.partition_point(|slot| *slot < self.rotation);
-        self.order.rotate_left(begin);
+        let firsts = self.order.partition_point(|slot| slot & BEHIND == 0);
+        for part in [0..firsts, firsts..chosen] {
+            let part = &mut self.order[part];
+            let begin = part.partition_point(|slot| slot & !BEHIND < self.rotation);
+            part.rotate_left(begin);
+        }
         self.whole -= self
             .whole
             .min((whole * chosen as u64 / count as u64) as u32);
     }
 }
 
+/// The reasons to send a slot before others, whatever their priorities.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Urgency {
+    /// It has waited for too long: it is chosen before everything else.
+    pub(crate) is_overdue: bool,
+    /// It belongs into every packet: it is chosen next, and never the one that is cut off.
+    pub(crate) is_always: bool,
+}
+
+/// The bit of a priority that says so.
+const ALWAYS_BIT: u32 = 30;
+/// Marks a slot in the order that is not among the first.
+const BEHIND: u32 = 1 << 31;
 /// Rows from which on their mean size counts.
 const LEARN_ROWS: usize = 8;
 const SIZE_MAX: usize = 1 << 20;
@@ -149,7 +176,7 @@ mod tests {
         let mut plan = Plan::default();
         plan.clear();
         for slot in 0..10 {
-            plan.add(slot, 100 - slot, false, false);
+            plan.add(slot, 100 - slot, Urgency::default(), false);
         }
         assert_eq!(served(&mut plan, 1_000, 100), (0..10).collect::<Vec<_>>());
         assert!(plan.is_empty());
@@ -160,7 +187,11 @@ mod tests {
         let mut plan = Plan::default();
         plan.clear();
         for slot in 0..10 {
-            plan.add(slot, slot * 8, slot == 1, false);
+            let urgency = Urgency {
+                is_overdue: slot == 1,
+                is_always: false,
+            };
+            plan.add(slot, slot * 8, urgency, false);
         }
         // Eight bytes each: four fit.
         assert_eq!(served(&mut plan, 32, 4), [1, 7, 8, 9]);
@@ -174,13 +205,37 @@ mod tests {
             plan.clear();
             for slot in 0..20 {
                 waits[slot as usize] += 1;
-                plan.add(slot, waits[slot as usize], false, false);
+                plan.add(slot, waits[slot as usize], Urgency::default(), false);
             }
             // Ten seem to fit, but only seven do.
             for slot in served(&mut plan, 80, 7) {
                 waits[slot as usize] = 0;
             }
             assert!(waits.iter().all(|wait| *wait <= 6), "{waits:?}");
+        }
+    }
+
+    /// Ten of eight bytes seem to fit, and it turns out that eight do.
+    #[test]
+    fn what_belongs_into_every_packet_is_never_cut_off() {
+        let mut plan = Plan::default();
+        let mut waits = [0u32; 10];
+        for _ in 0..200 {
+            plan.clear();
+            for slot in 0..10 {
+                waits[slot as usize] += 1;
+                let urgency = Urgency {
+                    is_overdue: false,
+                    is_always: slot == 3 || slot == 9,
+                };
+                plan.add(slot, waits[slot as usize] * 8, urgency, false);
+            }
+            let served = served(&mut plan, 80, 8);
+            assert!(served[..2].contains(&3) && served[..2].contains(&9));
+            for slot in served {
+                waits[slot as usize] = 0;
+            }
+            assert!(waits.iter().all(|wait| *wait <= 2), "{waits:?}");
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::events::{EVENT_BYTES_MAX, EventClass, Outgoing};
-use crate::priority::Plan;
+use crate::priority::{Plan, Urgency};
 use crate::snapshot::coding::{Coding, SLOTS_DEFAULT, SLOTS_MAX};
 use crate::snapshot::{Acknowledgement, FormatError, WORDS, widen};
 use crate::world::{Audience, ClientId, NEVER, NONE, Object, World, WorldError};
@@ -576,12 +576,13 @@ impl ClientView {
             };
             slot.priority = slot.priority.saturating_add(weight);
             let waited = tick - slot.served.min(tick);
-            self.plan.add(
-                number,
-                slot.priority,
-                waited >= overdue || slot.lost || is_awaited,
-                unheard,
-            );
+            let is_thing = is_predicted && world.kinds().at(object.kind.place()).is_predicted();
+            let urgency = Urgency {
+                is_overdue: waited >= overdue || slot.lost || is_awaited,
+                // A thing goes where somebody kicks it. To hear of that late is seen from further away than anything else.
+                is_always: is_player || is_thing,
+            };
+            self.plan.add(number, slot.priority, urgency, unheard);
         }
         self.round.gone.reverse();
     }

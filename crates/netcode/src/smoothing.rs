@@ -15,7 +15,7 @@ pub struct SmoothingConfig {
 }
 
 impl SmoothingConfig {
-    /// Time after which a third of the difference is left. Default: 100 ms; shorter is truer, longer is smoother.
+    /// Time after which a third of a small difference is left; after 3.3 times of it nothing is. Default: 100 ms; shorter is truer, longer is smoother.
     pub fn time(mut self, time: Duration) -> Self {
         self.time_seconds = (time.as_secs_f64() as f32).max(0.001);
         self
@@ -61,12 +61,10 @@ pub(crate) struct Smoothing<S> {
     config: SmoothingConfig,
     /// The state that was shown and the one that should have been, at one instant.
     difference: Option<(S, S)>,
-    share: f32,
-    /// The size of the difference when all of it was left, and how fast it shrinks.
+    /// The size of the difference when all of it was left.
     distance: f32,
-    time_seconds: f32,
-    /// True if the speed stays the same until little is left.
-    is_steady: bool,
+    /// Time until nothing is left of it.
+    seconds: f32,
 }
 
 impl<S: State> Smoothing<S> {
@@ -75,18 +73,8 @@ impl<S: State> Smoothing<S> {
         Self {
             config,
             difference: None,
-            share: 0.0,
             distance: 0.0,
-            time_seconds: config.time_seconds,
-            is_steady: false,
-        }
-    }
-
-    /// As [`new`](Self::new), and a large difference shrinks at the same speed until little is left: it is gone sooner, and never faster.
-    pub(crate) fn steady(config: SmoothingConfig) -> Self {
-        Self {
-            is_steady: true,
-            ..Self::new(config)
+            seconds: 0.0,
         }
     }
 
@@ -100,45 +88,70 @@ impl<S: State> Smoothing<S> {
         self.difference = None;
     }
 
-    /// The ghost is moved from `before` to `after`, which are `distance` apart in the game's own measure.
-    pub(crate) fn correct(&mut self, before: &S, after: &S, distance: f32) -> Correction {
-        if distance > self.config.snap_above {
+    /// The ghost is moved from `before` to `after`; `distance` is the game's own measure.
+    pub(crate) fn correct(
+        &mut self,
+        before: &S,
+        after: &S,
+        distance: fn(&S, &S) -> f32,
+    ) -> Correction {
+        let moved = distance(before, after);
+        if moved > self.config.snap_above {
             self.difference = None;
             return Correction::Snapped;
         }
-        // While an earlier correction is still shown, a small one is part of it.
-        if distance < IGNORE_BELOW && self.difference.is_none() {
+        // Nobody sees it, and an earlier correction is not to take longer because of it.
+        if moved < IGNORE_BELOW {
             return Correction::Ignored;
         }
-        let left = match self.difference {
-            Some(_) => self.distance * self.share,
-            None => 0.0,
-        };
         // From what is on the screen, not from where the ghost was: otherwise a second correction would make it jump.
-        self.difference = Some((self.show(before), after.clone()));
-        self.share = 1.0;
-        self.distance = distance + left;
-        let time_seconds = self.distance / self.config.speed;
-        self.time_seconds = time_seconds.max(self.config.time_seconds);
+        let shown = self.show(before);
+        // What leads back to where it is shown leaves little to be done; but never nothing, for the distance need not see everything.
+        let left = distance(&shown, after).min(moved + self.left());
+        self.distance = left.max(IGNORE_BELOW);
+        self.difference = Some((shown, after.clone()));
+        self.seconds = self.ease_seconds() + self.steady_seconds();
         Correction::Smoothed
     }
 
     /// Advances by this time.
     pub(crate) fn advance(&mut self, seconds: f32) {
-        let seconds = seconds.max(0.0);
-        let decayed = match self.is_steady {
-            // The difference may go on as fast as it likes in the end, because then it is slower than the limit.
-            true => self.share * (-seconds / self.config.time_seconds).exp(),
-            false => self.share * (-seconds / self.time_seconds).exp(),
-        };
-        let slowest = match self.is_steady {
-            true => self.share - seconds * self.config.speed / self.distance.max(f32::MIN_POSITIVE),
-            false => decayed,
-        };
-        self.share = decayed.max(slowest);
-        if self.share < SHARE_MIN {
+        self.seconds -= seconds.max(0.0);
+        if self.seconds <= 0.0 {
             self.difference = None;
         }
+    }
+
+    /// The size of what is left of the difference.
+    fn left(&self) -> f32 {
+        match self.difference {
+            Some(_) => self.distance * self.share(),
+            None => 0.0,
+        }
+    }
+
+    /// The share of the difference that is left: of a large one it shrinks at the speed that is allowed, then ever more slowly, and comes to its end.
+    fn share(&self) -> f32 {
+        let ease = self.ease_seconds();
+        let steady = self.steady_seconds();
+        let eased = self.distance - steady * self.config.speed;
+        let left = match self.seconds - ease {
+            still if still > 0.0 => eased + still * self.config.speed,
+            _ => eased * (self.seconds / ease).max(0.0).powi(3),
+        };
+        (left / self.distance).min(1.0)
+    }
+
+    /// Time in which the end of a difference goes away, or all of a small one.
+    fn ease_seconds(&self) -> f32 {
+        self.config.time_seconds * EASE_TIMES
+    }
+
+    /// Time before that in which it goes away at the speed that is allowed.
+    fn steady_seconds(&self) -> f32 {
+        // At the beginning of its end it is as fast.
+        let eased_max = self.config.speed * self.ease_seconds() / 3.0;
+        (self.distance - eased_max).max(0.0) / self.config.speed
     }
 
     /// Returns the state to draw while the ghost is at `ghost`.
@@ -151,15 +164,16 @@ impl<S: State> Smoothing<S> {
             share,
             seconds: 0.0,
         };
-        let between = ghost.blend(shown, blend(self.share / (1.0 + self.share)));
-        between.blend(should, blend(-self.share))
+        let share = self.share();
+        let between = ghost.blend(shown, blend(share / (1.0 + share)));
+        between.blend(should, blend(-share))
     }
 }
 
 /// Differences smaller than this are not worth smoothing.
 pub(crate) const IGNORE_BELOW: f32 = 0.001;
-/// A difference of which less than this is left is gone.
-const SHARE_MIN: f32 = 0.002;
+/// The time in which a small difference goes away, in times after which a third of it is left: 1 / (1 - 1/3^(1/3)).
+const EASE_TIMES: f32 = 3.261;
 
 #[cfg(test)]
 mod tests {
@@ -171,6 +185,10 @@ mod tests {
         x: f32,
         #[field(interpolate = none)]
         ammo: u8,
+    }
+
+    fn apart(a: &Body, b: &Body) -> f32 {
+        (a.x - b.x).abs()
     }
 
     #[test]
@@ -187,7 +205,7 @@ mod tests {
                     ammo: 8,
                 };
                 assert_eq!(
-                    smoothing.correct(&before, &ghost, 1.0),
+                    smoothing.correct(&before, &ghost, apart),
                     Correction::Smoothed
                 );
             }
@@ -210,13 +228,45 @@ mod tests {
         let mut smoothing = Smoothing::new(SmoothingConfig::default());
         let at = |x| Body { x, ammo: 0 };
         assert_eq!(
-            smoothing.correct(&at(0.0), &at(0.0005), 0.0005),
+            smoothing.correct(&at(0.0), &at(0.0005), apart),
             Correction::Ignored
         );
         assert_eq!(
-            smoothing.correct(&at(0.0), &at(10.0), 10.0),
+            smoothing.correct(&at(0.0), &at(10.0), apart),
             Correction::Snapped
         );
         assert_eq!(smoothing.show(&at(10.0)), at(10.0));
+    }
+
+    #[test]
+    fn a_difference_goes_at_the_speed_that_is_allowed_and_comes_to_its_end() {
+        let at = |x| Body { x, ammo: 0 };
+        for distance in [0.01, 0.5, 1.0, 4.0] {
+            let mut smoothing = Smoothing::new(SmoothingConfig::default());
+            smoothing.correct(&at(distance), &at(0.0), apart);
+            let (mut last, mut seconds) = (distance, 0.0);
+            while smoothing.is_active() {
+                smoothing.advance(0.01);
+                seconds += 0.01;
+                let left = smoothing.show(&at(0.0)).x;
+                let speed = (last - left) / 0.01;
+                assert!((-0.001..10.01).contains(&speed), "{distance}: {speed} m/s");
+                last = left;
+                // What changes nothing to be seen does not make it take longer.
+                let ignored = smoothing.correct(&at(0.0), &at(0.0), apart);
+                assert_eq!(ignored, Correction::Ignored);
+            }
+            assert_eq!(last, 0.0);
+            let longest = 0.33 + (distance - 1.08).max(0.0) / 10.0;
+            assert!(
+                (longest - 0.03..longest + 0.02).contains(&seconds),
+                "{distance}: {seconds} s"
+            );
+        }
+        let mut smoothing = Smoothing::new(SmoothingConfig::default());
+        smoothing.correct(&at(0.3), &at(0.0), apart);
+        smoothing.advance(0.1);
+        let left = smoothing.show(&at(0.0)).x;
+        assert!((left - 0.1).abs() < 0.005, "a third is left: {left}");
     }
 }

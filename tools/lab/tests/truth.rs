@@ -29,17 +29,7 @@ fn bodies_are_shown_where_they_were() {
         let p99 = errors.all.at(0.99);
         assert!(p99 <= p99_max(place), "{place}, {motion}: {p99} m");
         let at_rest = errors.worst_at_rest;
-        let at_rest_max = match place {
-            // After two bursts in a row smoothing has not gone all the way.
-            "bursts" => 0.25,
-            // Nor where the state that came late was the last that fitted.
-            "crowd_5_percent" => 0.02,
-            _ => 0.01,
-        };
-        assert!(
-            at_rest <= at_rest_max,
-            "{place}, {motion}: {at_rest} m at rest"
-        );
+        assert!(at_rest <= 0.01, "{place}, {motion}: {at_rest} m at rest");
         assert_eq!(errors.below_floor, 0, "{place}, {motion}: below the floor");
     }
 }

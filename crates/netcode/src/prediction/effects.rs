@@ -73,12 +73,12 @@ impl<E: Clone + PartialEq> Effects<E> {
         self.pending.push(Pending { tick, event, seen });
     }
 
-    /// All ticks after the last confirmed one are about to be simulated again.
-    pub(super) fn begin_again(&mut self) {
+    /// All ticks after this one are about to be simulated again. Events before it wait until the server says something of the own player.
+    pub(super) fn begin_again(&mut self, base: Tick) {
         self.again = true;
         self.pending
             .iter_mut()
-            .for_each(|pending| pending.seen = false);
+            .for_each(|pending| pending.seen = pending.tick <= base);
     }
 
     pub(super) fn end_again(&mut self) {

@@ -80,7 +80,7 @@ pub(crate) enum Reconciled<S> {
     },
     /// There was nothing to compare it with, so prediction starts from it.
     Started,
-    /// It is older than what the server has said before, or says nothing of the own player.
+    /// It is older than what the server has said before, or says nothing of the own player and there is no prediction of it to go on from.
     Outdated,
 }
 
@@ -177,7 +177,7 @@ impl<G: Game> Predictor<G> {
         self.spawns.of(entity)
     }
 
-    /// Compares what the server says the states were after `tick` with what was predicted for it.
+    /// Compares what the server says the states were after `tick` with what was predicted for it. What it says nothing of contradicts nothing.
     pub(crate) fn reconcile(
         &mut self,
         game: &mut G,
@@ -189,18 +189,23 @@ impl<G: Game> Predictor<G> {
             return Reconciled::Outdated;
         };
         let row = known.row_at(kind, entity, tick);
-        let Some(own) = row.and_then(|row| G::Player::from_row(row).ok()) else {
-            return Reconciled::Outdated;
-        };
+        let told = row.and_then(|row| G::Player::from_row(row).ok());
         let steps = self.base.as_ref().map(|(base, _)| tick - *base);
-        let then = match steps {
+        let then = match (steps, &told) {
+            (Some(..0), _) => return Reconciled::Outdated,
+            (Some(steps), _) if steps <= self.steps.len() as i64 => steps as usize,
             // Nothing to compare with: either nothing is predicted, or the server is ahead of what was.
-            None => return self.start(game, tick, (entity, &own), known),
-            Some(steps) if steps > self.steps.len() as i64 => {
-                return self.start(game, tick, (entity, &own), known);
-            }
-            Some(..0) => return Reconciled::Outdated,
-            Some(steps) => steps as usize,
+            (_, Some(own)) => return self.start(game, tick, (entity, own), known),
+            (_, None) => return Reconciled::Outdated,
+        };
+        let is_told = told.is_some();
+        // Not everything fits into each snapshot. What it tells of others counts, and the own player is as predicted until the server says otherwise.
+        let predicted = || match G::PREDICTED_MAX {
+            0 => None,
+            _ => self.saved(then).map(|saved| saved.own.clone()),
+        };
+        let Some(own) = told.or_else(predicted) else {
+            return Reconciled::Outdated;
         };
         let regroups = self
             .group
@@ -214,9 +219,11 @@ impl<G: Game> Predictor<G> {
                 return Reconciled::Outdated;
             }
             self.forget_before(then);
-            self.effects.confirm(tick);
+            if is_told {
+                self.effects.confirm(tick);
+                self.counters.confirmed += 1;
+            }
             self.take_inputs(known);
-            self.counters.confirmed += 1;
             return Reconciled::Confirmed;
         }
         let Some(before) = self.state().cloned() else {
@@ -229,9 +236,10 @@ impl<G: Game> Predictor<G> {
         }
         let mut change = self.begin_change();
         self.rebase(then, tick, known);
-        match own_differs {
-            true => self.effects.contradict(tick),
-            false => self.effects.confirm(tick),
+        match (is_told, own_differs) {
+            (true, true) => self.effects.contradict(tick),
+            (true, false) => self.effects.confirm(tick),
+            (false, _) => {}
         }
         let again = self.simulate_again(game, tick);
         self.end_change(&mut change);
@@ -490,7 +498,7 @@ impl<G: Game> Predictor<G> {
     fn simulate_again(&mut self, game: &mut G, base: Tick) -> u32 {
         // Events of these ticks are compared with those of the first time: the same ones are not shown twice, others are
         // taken back.
-        self.effects.begin_again();
+        self.effects.begin_again(base);
         self.spawns.begin_again(base);
         let again = self.steps.len() as u32;
         for (place, tick) in (0..again as usize).map(|step| (step, base + step as u32 + 1)) {

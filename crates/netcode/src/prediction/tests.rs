@@ -379,6 +379,38 @@ fn a_second_packet_of_a_tick_corrects_what_the_first_did_not_tell_of() {
     assert_eq!(pitch.reconcile(&second), Reconciled::Outdated);
 }
 
+/// A snapshot may leave out the own player, where bytes are short: what it tells of others counts all the same, and says nothing of the player's effects.
+#[test]
+fn a_snapshot_without_the_own_player_corrects_others() {
+    let mut pitch = Pitch::new();
+    let told = pitch.told(0, 0.0, 4.0, 4.5);
+    pitch.reconcile(&told);
+    for tick in 1..=10 {
+        pitch.predictor.predict(&mut Carts, Tick(tick), 1);
+    }
+    let own = pitch.predictor.state().cloned().expect("it plays");
+    let mut told = pitch.told(4, 0.0, 4.8, 4.8);
+    told.states.remove(&OWN);
+    told.inputs.insert(OTHER, vec![3]);
+    let corrected = pitch.reconcile(&told);
+    assert!(
+        matches!(corrected, Reconciled::Corrected { again: 6, .. }),
+        "{corrected:?}"
+    );
+    assert!((pitch.ball() - 6.6).abs() < 0.001, "{}", pitch.ball());
+    assert_eq!(pitch.predictor.state(), Some(&own));
+    // The next one confirms the own player, from the server's state before on.
+    let told = pitch.told(6, 0.6, 5.4, 5.4);
+    assert_eq!(pitch.reconcile(&told), Reconciled::Confirmed);
+    let counters = pitch.predictor.counters();
+    assert_eq!((counters.confirmed, counters.corrected_others), (1, 1));
+    // Nor does prediction begin without it.
+    let mut pitch = Pitch::new();
+    let mut told = pitch.told(0, 0.0, 4.0, 4.5);
+    told.states.remove(&OWN);
+    assert_eq!(pitch.reconcile(&told), Reconciled::Outdated);
+}
+
 /// An effect of a tick of which the server says something else may not have happened.
 #[test]
 fn an_effect_that_the_server_contradicts_is_not_called_confirmed() {
@@ -403,6 +435,30 @@ fn an_effect_that_the_server_contradicts_is_not_called_confirmed() {
             (2, EffectChange::Emitted),
             (1, EffectChange::Contradicted),
             (2, EffectChange::Confirmed)
+        ]
+    );
+}
+
+/// Others are simulated again from a tick of which the server said nothing of the own player: its effects until then stay as they are.
+#[test]
+fn effects_wait_for_a_word_about_the_own_player() {
+    let mut effects = super::effects::Effects::new();
+    for tick in 1..=4 {
+        effects.emit(Tick(tick), tick);
+    }
+    effects.begin_again(Tick(2));
+    effects.emit(Tick(3), 3);
+    effects.end_again();
+    effects.confirm(Tick(3));
+    let news: Vec<_> = std::iter::from_fn(|| effects.poll()).skip(4).collect();
+    let news: Vec<_> = news.iter().map(|e| (e.tick.0, e.change)).collect();
+    assert_eq!(
+        news,
+        [
+            (4, EffectChange::Cancelled),
+            (1, EffectChange::Confirmed),
+            (2, EffectChange::Confirmed),
+            (3, EffectChange::Confirmed)
         ]
     );
 }

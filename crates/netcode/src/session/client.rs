@@ -370,16 +370,16 @@ where
         self.config.interpolation
     }
 
-    /// Another entity that is predicted, between two ticks; `None` if it is not.
+    /// Another entity that is predicted, at an instant between two ticks; `None` if it is not, or that is too long ago.
     pub(super) fn predicted_between<S: State>(
         &self,
         entity: EntityId,
+        time: TickTime,
         distance: fn(&S, &S) -> f32,
     ) -> Option<S> {
         if !self.predictor.predicts(entity) {
             return None;
         }
-        let time = self.clock.play_time()?;
         let newest = self.predictor.tick()?.min(time.tick);
         let after: S = self.predictor.other_at(entity, newest)?;
         let before: Option<S> = self.predictor.other_at(entity, time.tick.back(1));
@@ -405,10 +405,10 @@ where
         &self.predictor
     }
 
-    /// The instant of the client's own game, in seconds.
-    pub(super) fn play_seconds(&self) -> f64 {
-        let time = self.clock.play_time().map_or(0.0, TickTime::ticks);
-        time * f64::from(self.tick_seconds())
+    /// The instant of the client's own game, and the seconds that a tick lasts.
+    pub(super) fn play_instant(&self) -> (TickTime, f32) {
+        let time = self.clock.play_time().unwrap_or_default();
+        (time, self.tick_seconds())
     }
 
     fn blend(&self, time: TickTime) -> Blend {
@@ -494,7 +494,7 @@ where
                 return;
             }
             log!(trace, tick = tick.0, distance, "mispredicted");
-            self.smoothing.correct(&before, after, distance);
+            self.smoothing.correct(&before, after, self.distance);
         }
     }
 }

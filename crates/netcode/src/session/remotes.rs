@@ -135,22 +135,19 @@ impl<S: State> Remotes<S> {
             self.entities
                 .retain(|_, remote| remote.gone_at.is_none_or(|gone| gone > time.tick));
         }
-        let (distance, seconds) = (self.distance, client.play_seconds());
+        let (distance, now) = (self.distance, client.play_instant());
         self.entities
             .iter_mut()
             .filter(move |(entity, _)| Some(**entity) != own)
             .filter_map(move |(entity, remote)| {
                 let shown = remote.states.show_within(time?, &mut stop)?;
-                let predicted = client.predicted_between(*entity, distance);
+                let predicted = |at| client.predicted_between(*entity, at, distance);
                 for change in client.corrections_after(remote.ghost.corrections) {
                     remote
                         .ghost
                         .handle_correction(change.number, change.of(*entity), distance);
                 }
-                Some((
-                    *entity,
-                    remote.ghost.show(seconds, shown, predicted, distance),
-                ))
+                Some((*entity, remote.ghost.show(now, shown, predicted, distance)))
             })
     }
 

@@ -40,7 +40,11 @@ where
         let of_kind = spawns.filter(move |spawn| spawn.kind() == kind.id());
         of_kind.filter_map(|spawn| {
             let state = match spawn.is_simulated() {
-                true => self.predicted_between(spawn.provisional(), |_: &S, _: &S| 0.0),
+                true => self.predicted_between(
+                    spawn.provisional(),
+                    self.play_instant().0,
+                    |_: &S, _: &S| 0.0,
+                ),
                 false => None,
             };
             let shown = SpawnShown {
@@ -60,7 +64,7 @@ impl<S: State> Remotes<S> {
         &mut self,
         client: &Client<G>,
     ) -> impl Iterator<Item = SpawnShown<S>> {
-        let (seconds, distance) = (client.play_seconds(), self.distance);
+        let (now, distance) = (client.play_instant(), self.distance);
         let spawns: Vec<_> = client.own_spawns(self.kind).collect();
         self.spawned
             .retain(|entity, _| spawns.iter().any(|(other, _)| other == entity));
@@ -77,10 +81,15 @@ impl<S: State> Remotes<S> {
             }
             let source = Source::Predicted;
             let state = shown.state.clone();
-            let now = Shown { state, source };
-            shown.state = ghost
-                .show(seconds, now.clone(), Some(now.state), distance)
-                .state;
+            let predicted = |at| match at == now.0 {
+                true => Some(state.clone()),
+                false => client.predicted_between(entity, at, distance),
+            };
+            let as_is = Shown {
+                state: state.clone(),
+                source,
+            };
+            shown.state = ghost.show(now, as_is, predicted, distance).state;
             shown
         })
     }

@@ -121,7 +121,9 @@ impl Seat {
         }
         let ball = ball_change(tick, before, after);
         if let Some((_, sight)) = &mut self.ball
-            && ball.as_ref().is_some_and(|change| change.metres > SEEN_MIN)
+            && let (Some(old), Some(new)) = (before.ball.first(), after.ball.first())
+            // Also when it was put back, or was not.
+            && old.apart(new) > SEEN_MIN
         {
             sight.corrected(now);
         }
