@@ -133,6 +133,7 @@ pub enum Refusal {
     #[error("the code of the room is another host's")]
     Taken,
     /// Another host has succeeded to the room.
+    #[error("another host has succeeded to the room")]
     Succeeded,
     /// A number that this version does not know.
     #[error("a reason that this version does not know ({0})")]
