@@ -11,8 +11,8 @@ use muse_wire::{Duration, Instant};
 
 use super::MatchEvent;
 use super::links::{Links, OWN_LINK};
-use crate::session::Applicant;
 use super::succession::Succession;
+use crate::session::Applicant;
 
 /// One machine of a match: a player who hosts, a server that only orders, or a guest.
 ///
