@@ -287,7 +287,8 @@ fn a_game_says_when_its_room_is_open_and_why_it_is_not() {
         output.read_line(&mut ready).expect("a line");
         let at = ready.split_whitespace().nth(1).expect("ready ADDRESS");
         let mut game = Game::start(&["--no-web", "--relay", at]);
-        let line = game.line();
+        let mut line = String::new();
+        game.output.read_line(&mut line).expect("a line");
         assert!(line.starts_with(expected), "{line}");
         drop(game);
         relay.kill().expect("it runs");

@@ -9,7 +9,7 @@ use muse_transport::{Connect, ServerPublicKey};
 /// A server that ends with the test.
 pub(crate) struct Game {
     pub(crate) child: Child,
-    output: BufReader<ChildStdout>,
+    pub(crate) output: BufReader<ChildStdout>,
     address: String,
     key: ServerPublicKey,
 }
@@ -38,13 +38,6 @@ impl Game {
             address,
             key,
         }
-    }
-
-    /// The next line that it prints.
-    pub(crate) fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        line.trim_end().to_owned()
     }
 
     /// A client of it, with the channels of the game.
