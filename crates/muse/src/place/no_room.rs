@@ -1,8 +1,12 @@
 //! The place of rooms in a build without the feature `relay`: there are none, and no text is an invitation.
 
+#[cfg(not(target_arch = "wasm32"))]
 use muse_drivers::{ClientDriver, EndpointDriver};
-use muse_transport::{Config, Connect, ServerPublicKey};
+use muse_transport::ServerPublicKey;
+#[cfg(not(target_arch = "wasm32"))]
+use muse_transport::{Config, Connect};
 
+#[cfg(not(target_arch = "wasm32"))]
 use crate::Result;
 
 /// An invitation that cannot exist.
