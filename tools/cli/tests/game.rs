@@ -121,7 +121,11 @@ fn two_players_meet_talk_and_are_told_the_result() {
         "--replay",
         replay.to_str().expect("text"),
     ]);
-    let mut walkers = [Walker::new(&game, "Ada"), Walker::new(&game, "Grace")];
+    // One after the other: seats go by who is there first.
+    let mut ada = [Walker::new(&game, "Ada")];
+    turn_until(&mut ada, |ada| ada[0].player.is_some());
+    let [ada] = ada;
+    let mut walkers = [ada, Walker::new(&game, "Grace")];
     let mut said = false;
     turn_until(&mut walkers, |walkers| {
         if !said && walkers.iter().all(Walker::plays) {
