@@ -84,6 +84,8 @@ pub struct Interpolated<S> {
     shown_at: Option<f64>,
     /// The state before smoothing that was shown last, if something was in its way.
     stopped: Option<S>,
+    /// The same between two states, until the way is free.
+    held: Option<S>,
     snaps: u64,
 }
 
@@ -131,6 +133,7 @@ impl<S: State> Interpolated<S> {
             smoothing: Smoothing::new(config.smoothing),
             shown_at: None,
             stopped: None,
+            held: None,
             snaps: 0,
         }
     }
@@ -193,6 +196,7 @@ impl<S: State> Interpolated<S> {
         }
         let mut shown = self.curve(at)?;
         self.stopped = None;
+        let held = self.held.take();
         let before = self
             .states
             .partition_point(|(tick, _)| f64::from(tick.0) <= at);
@@ -201,9 +205,19 @@ impl<S: State> Interpolated<S> {
             .and_then(|place| self.states.get(place))
             && from.differs(&shown.state)
         {
+            let free = shown.state.clone();
             let state = stop(from, shown.state);
-            self.stopped = shown.source.is_underrun().then(|| state.clone());
+            match shown.source.is_underrun() {
+                true => self.stopped = Some(state.clone()),
+                false => self.held = free.differs(&state).then(|| state.clone()),
+            }
             shown.state = state;
+        }
+        if let Some(held) = held
+            && self.held.is_none()
+        {
+            // It went round what it was held by, and is led to where it is by now.
+            self.smoothing.correct(&held, &shown.state, self.distance);
         }
         if self.smoothing.is_active() {
             let smoothed = self.smoothing.show(&shown.state);

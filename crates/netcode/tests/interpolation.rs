@@ -182,3 +182,39 @@ fn what_is_overdue_stops_at_a_wall_and_goes_on_without_a_jump() {
     assert!(beyond > 20, "{beyond}");
     assert!(furthest <= 5.0 && furthest > 4.9, "{furthest}");
 }
+
+/// A runner at 10 units a second went round a post, from 3 to 3.1, of which only the states on either side tell: on the screen it waits at the post.
+#[test]
+fn what_is_held_between_two_states_goes_on_without_a_jump() {
+    let config = InterpolationConfig::new(TICK);
+    let mut body = Interpolated::new(config, |a: &Straight, b: &Straight| {
+        apart(a.position, b.position)
+    });
+    let mut arrived = (0..11).chain(22..70).peekable();
+    let stop = |from: &Straight, ahead: Straight| {
+        let [from, [x, y]] = [from.position, ahead.position];
+        let x = if from[0] <= 3.0 {
+            x.min(3.0)
+        } else {
+            x.max(3.1)
+        };
+        Straight { position: [x, y] }
+    };
+    let (mut last, mut held) = (None, 0);
+    for step in 0..200 {
+        while let Some(tick) = arrived.next_if(|tick| *tick <= step / 4 + 12) {
+            let position = [tick as f32 * 0.2, 0.0];
+            body.handle_state(Tick(tick), Straight { position });
+        }
+        let time = TickTime::from_ticks(f64::from(step) / 4.0);
+        let x = body.show_within(time, stop).expect("states").state.position[0];
+        held += u32::from(x == 3.0);
+        if let Some(last) = last {
+            let step: f32 = x - last;
+            assert!((0.0..0.25).contains(&step), "a jump from {last} to {x}");
+        }
+        last = Some(x);
+    }
+    assert!(held > 20, "{held}");
+    assert!(last.expect("shown") > 9.9);
+}
