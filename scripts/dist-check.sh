@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 tarball=${1:-}
 if [[ -z $tarball ]]; then
-    for tarball in "$(target_dir)"/dist-files/muse-*.tar.gz; do
+    for tarball in "$(target_dir)"/dist-files/muse-*.tar.xz; do
         [[ -f $tarball ]] || skip "nothing is built (make dist)"
     done
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what is handed out, into `target/dist-files`: `make dist`. Needs what `make page` needs, a compiler for musl (Debian: musl-tools) and dpkg.
 #
-#   muse-VERSION-x86_64-linux.tar.gz    the program with the page inside, completions, manual, units for systemd, licences
+#   muse-VERSION-x86_64-linux.tar.xz    the program with the page inside, completions, manual, units for systemd, licences
 #   muse_VERSION_amd64.deb              the same for Debian and Ubuntu
 #   muse-VERSION-x86_64-linux.cdx.json  everything it was built from (CycloneDX), if cargo-cyclonedx can be had
 #   SHA256SUMS                          of all of them
@@ -48,7 +48,7 @@ print(next(it["version"] for it in json.load(sys.stdin)["packages"] if it["name"
     rm -rf "$out"
     mkdir -p "$out"
     stage "$work/$name" "$program"
-    pack "$work" "$name" "$out/$name.tar.gz"
+    pack "$work" "$name" "$out/$name.tar.xz"
     package "$work/$name" "$work/deb" "$version" "$out/muse_${version}_amd64.deb"
     bill "$out/$name.cdx.json"
     (cd "$out" && sha256sum -- * >SHA256SUMS)
@@ -58,6 +58,7 @@ print(next(it["version"] for it in json.load(sys.stdin)["packages"] if it["name"
 
 need_tools() {
     need dpkg-deb dpkg
+    need xz xz-utils
     [[ -z ${DIST_PROGRAM:-} ]] || return 0
     need musl-gcc musl-tools
     if [[ ! -d $(rustc --print target-libdir --target "$target") ]]; then
@@ -130,7 +131,7 @@ END
 # Packs the folder $2 of $1 into $3: sorted, of nobody, with the time of the commit.
 pack() {
     tar --create --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rwX --mtime="@$SOURCE_DATE_EPOCH" \
-        --directory "$1" "$2" | gzip --no-name --best >"$3"
+        --directory "$1" "$2" | xz -9 --threads=1 >"$3"
 }
 
 # Makes the package $4 of the version $3 from what is staged in $1, in the folder $2.

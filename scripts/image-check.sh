@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 need buildah buildah
 need podman podman
 get runc runc || true
-tarball=${1:-$(ls "$(target_dir)"/dist-files/muse-*.tar.gz 2>/dev/null || true)}
+tarball=${1:-$(ls "$(target_dir)"/dist-files/muse-*.tar.xz 2>/dev/null || true)}
 [[ -f $tarball ]] || skip "nothing is built (make dist)"
 tarball=$(realpath "$tarball")
 

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . scripts/tools.sh
 
 need buildah buildah
-tarball=${1:-$(ls "$(target_dir)"/dist-files/muse-*.tar.gz 2>/dev/null || true)}
+tarball=${1:-$(ls "$(target_dir)"/dist-files/muse-*.tar.xz 2>/dev/null || true)}
 [[ -f $tarball ]] || skip "nothing is built (make dist)"
 version=$(basename "$tarball" | sed -E 's/^muse-([^-]*)-.*/\1/')
 name=${2:-muse:$version}
