@@ -95,7 +95,7 @@ pub(super) fn wait(socket: &UdpSocket, writable: bool, timeout: Duration) -> io:
     };
     // Not poll(2) itself: its milliseconds are too coarse for a machine's timers.
     let timeout = libc::timespec {
-        tv_sec: timeout.as_secs().min(WAIT_SECS_MAX) as libc::time_t,
+        tv_sec: timeout.as_secs().min(WAIT_SECS_MAX) as _,
         tv_nsec: timeout.subsec_nanos() as _,
     };
     // SAFETY: `entry` is one valid pollfd, exclusively borrowed for the call, and `timeout` a valid timespec; no signal
