@@ -48,7 +48,7 @@ ring_is_known() {
     local place
     printf '{\n ring-opens\n Memcheck:Cond\n fun:*ring*aead*open_within*\n}\n'
     for place in 'msg.msg_iov[0]' mmsg[{0..63}].msg_hdr.msg_iov[0]; do
-        printf '{\n ring-sealed\n Memcheck:Param\n sendmsg(%s)\n fun:send*msg\n}\n' "$place"
+        printf '{\n ring-sealed\n Memcheck:Param\n sendmsg(%s)\n fun:s*\n}\n' "$place"
     done
 }
 

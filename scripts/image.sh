@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds an image for containers from what `make dist` has built: scripts/image.sh [TARBALL] [NAME]. Needs buildah; nothing is fetched, and nothing runs.
-# The same tarball gives the same image. BUILDAH_OPTIONS are options of buildah itself, such as --root.
+# The same tarball gives the same layers. BUILDAH_OPTIONS are options of buildah itself, such as --root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/tools.sh

@@ -249,7 +249,7 @@ def test_a_relay_of_a_master_opens_no_room_without_a_token():
                 party, random = Party(relay), os.urandom(8)
                 cookie = party.cookie(random)
                 shown = struct.pack("<H", len(token)) + token
-                party.say((b"\x43\0" + random + cookie + KEY + b"\0" + shown).ljust(192, b"\0"))
+                party.say((b"\x43\0" + random + cookie + KEY + b"\0" + shown + bytes(4)).ljust(192, b"\0"))
                 assert party.hear(0x47) == random + b"\x07"
             assert relay.metric("muse_relay_rooms") == 0
 
