@@ -58,6 +58,8 @@ pub struct Director {
     pauses: Pauses,
     draining: bool,
     actions: VecDeque<Action>,
+    /// What is to be done about matches that are not known here, and since when: they may be a newer leader's.
+    strays: Vec<(Instant, Action)>,
 }
 
 /// Options of a [`Director`].
@@ -287,6 +289,20 @@ impl Director {
             pauses: Pauses::default(),
             draining: false,
             actions: VecDeque::new(),
+            strays: Vec::new(),
+        }
+    }
+
+    /// The store has said that nobody else led when it was asked at that time: matches that were not known before are nobody's, and their servers are ended.
+    pub fn handle_led(&mut self, asked: Instant) {
+        let done = self.strays.extract_if(.., |(since, _)| *since < asked);
+        self.actions.extend(done.map(|(_, action)| action));
+    }
+
+    /// Does something about a match that is not known here as soon as it is certain that no newer leader has it. Reports of the same repeat.
+    fn stray(&mut self, now: Instant, action: Action) {
+        if !self.strays.iter().any(|(_, known)| *known == action) {
+            self.strays.push((now, action));
         }
     }
 

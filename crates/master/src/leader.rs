@@ -479,7 +479,9 @@ impl Leading {
                 return self.handle_not_stored(now, transaction, error);
             }
             Reply::Lease(Ok(Some(lease))) if lease.epoch == self.lease.epoch => {
-                self.renewing = None;
+                if let Some(asked) = self.renewing.take() {
+                    self.director.handle_led(asked);
+                }
                 self.lease = lease;
             }
             Reply::Lease(Ok(_)) => return Err(Ended::OtherLeads),
@@ -497,7 +499,7 @@ impl Leading {
                 self.looking = None;
                 self.director.handle_deaf(now);
             }
-            Reply::Servers(servers) => self.director.handle_fleet(&servers),
+            Reply::Servers(servers) => self.director.handle_fleet(now, &servers),
             Reply::Stored | Reply::Restored(_) => {}
         }
         Ok(())

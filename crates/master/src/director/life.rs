@@ -176,7 +176,7 @@ impl Director {
             }
             // The match ended meanwhile, or another server claimed it.
             Some(found) if found.server == Some(server) => {}
-            _ => self.actions.push_back(Action::ReleaseServer(server)),
+            _ => self.stray(now, Action::ReleaseServer(server)),
         }
     }
 
@@ -266,8 +266,7 @@ impl Director {
         let match_id = result.match_id;
         self.claim(now, match_id, server);
         let Some(found) = self.matches.get(&match_id) else {
-            let confirm = Action::ConfirmResult { server, match_id };
-            return self.actions.push_back(confirm);
+            return self.stray(now, Action::ConfirmResult { server, match_id });
         };
         let refusal = match found.server == Some(server) {
             false => Err(ServerRefusal::OtherMatch { match_id }),
@@ -360,12 +359,12 @@ impl Director {
     }
 
     /// Everything that the fleet has: what belongs to no match is ended.
-    pub fn handle_fleet(&mut self, servers: &[(ServerId, MatchId)]) {
+    pub fn handle_fleet(&mut self, now: Instant, servers: &[(ServerId, MatchId)]) {
         for &(server, match_id) in servers {
             let known = self.matches.get(&match_id).map(|found| found.server);
             // Still to be placed: it may be the one that was started just before the last leader died.
             if known.is_none_or(|found| found.is_some_and(|other| other != server)) {
-                self.actions.push_back(Action::ReleaseServer(server));
+                self.stray(now, Action::ReleaseServer(server));
             }
         }
     }
@@ -375,14 +374,10 @@ impl Director {
             return;
         };
         self.claim(now, match_id, server);
-        let Some(found) = self.matches.get_mut(&match_id) else {
-            self.actions.push_back(Action::ReleaseServer(server));
-            return;
+        let found = self.matches.get_mut(&match_id);
+        let Some(found) = found.filter(|found| found.server == Some(server)) else {
+            return self.stray(now, Action::ReleaseServer(server));
         };
-        if found.server != Some(server) {
-            self.actions.push_back(Action::ReleaseServer(server));
-            return;
-        }
         if matches!(found.stage, Stage::Ending(_)) {
             return;
         }

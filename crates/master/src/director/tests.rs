@@ -110,8 +110,11 @@ fn a_result_ends_the_match_once_and_frees_the_server() {
     let done = actions(&mut director);
     assert!(done.contains(&Action::ReleaseServer(ServerId(7))));
     assert_eq!(director.matches(), 0);
-    // Late: nothing but a confirmation.
+    // Late: nothing but a confirmation, as soon as it is certain that the match is nobody else's.
     director.handle_result(at(90), ServerId(7), result(id));
+    director.handle_led(at(90));
+    assert_eq!(actions(&mut director), []);
+    director.handle_led(at(91));
     let confirmed = Action::ConfirmResult {
         server: ServerId(7),
         match_id: id,
@@ -592,12 +595,15 @@ fn a_new_leader_goes_on_with_running_matches_and_places_the_others() {
         ServerId(8),
         &report(MatchId(2), Phase::Connecting, &[]),
     );
-    director.handle_fleet(&[
+    let fleet = [
         (ServerId(6), MatchId(77)),
         (ServerId(7), MatchId(1)),
         (ServerId(8), MatchId(2)),
-    ]);
+    ];
+    director.handle_fleet(at(101), &fleet);
+    director.handle_fleet(at(102), &fleet);
     director.handle_placed(at(102), MatchId(2), ServerId(10));
+    director.handle_led(at(103));
     let done = actions(&mut director);
     let released: Vec<&Action> = done
         .iter()

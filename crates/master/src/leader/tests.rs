@@ -369,3 +369,55 @@ fn nobody_is_silent_while_nothing_can_be_written() {
         assert_eq!(leader.ended(), Some(&Ended::LeaseRanOut));
     }
 }
+
+/// Two masters lead for a moment if the clock of one is ahead: the lease of the other has run out by it. The older one does not know the newer one's match.
+#[test]
+fn a_leader_that_has_not_heard_of_the_next_one_ends_none_of_its_servers() {
+    let (mut old, mut store) = (leader(1).shared(true), MemoryStore::default());
+    serve(&mut old, &mut store, at(0));
+    let mut new = leader(2).shared(true);
+    serve(&mut new, &mut store, at(25_000));
+    for n in 1..=2 {
+        store.put_ticket(ticket(n));
+        new.handle_note(at(25_000), Note::Ticket(ticket(n)), |_| true);
+    }
+    new.handle_timeout(at(26_000));
+    serve(&mut new, &mut store, at(26_000));
+    let match_id = *store.matches().keys().next().expect("two players wait");
+    let note = Note::Report(ServerId(7), report(match_id, Phase::Connecting));
+    old.handle_note(at(1_100), note, |_| true);
+    let result = MatchResult {
+        match_id,
+        outcome: Outcome::Finished,
+        players: Vec::new(),
+    };
+    old.handle_note(at(1_100), Note::Result(ServerId(7), result), |_| true);
+    let mut requests = serve(&mut old, &mut store, at(1_100));
+    old.handle_timeout(at(1_200));
+    requests.extend(serve(&mut old, &mut store, at(1_200)));
+    assert!(!requests.iter().any(is_about_a_server), "{requests:?}");
+    assert_eq!(old.ended(), Some(&Ended::OtherLeads));
+}
+
+#[test]
+fn a_server_of_a_match_that_nobody_has_is_ended_once_the_lease_is_renewed() {
+    let (mut leader, mut store) = (leader(1).shared(true), MemoryStore::default());
+    serve(&mut leader, &mut store, at(0));
+    let note = Note::Report(ServerId(7), report(MatchId(77), Phase::Connecting));
+    leader.handle_note(at(1_100), note, |_| true);
+    let requests = serve(&mut leader, &mut store, at(1_100));
+    assert!(!requests.iter().any(is_about_a_server), "{requests:?}");
+    leader.handle_timeout(at(1_200));
+    let requests = serve(&mut leader, &mut store, at(1_200));
+    assert!(
+        requests.contains(&Request::Release(ServerId(7))),
+        "{requests:?}"
+    );
+}
+
+fn is_about_a_server(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Release(_) | Request::Publish(Note::ToServer(..))
+    )
+}
