@@ -21,8 +21,8 @@ pub(super) struct Succession {
     host_heard: Instant,
     /// The host has left the room to its heir.
     vacant: bool,
-    /// The guest that has become the host, until it speaks as such, and what it was told.
-    succeeded: Option<(LegId, Packet)>,
+    /// The guest that has become the host, until it speaks as such, and what it was told. Few rooms have one, and packets have room for a token.
+    succeeded: Option<Box<(LegId, Packet)>>,
 }
 
 impl Default for Succession {
@@ -59,7 +59,8 @@ impl Relay {
         };
         room.succession.host_heard = now;
         // A guest that has become the host needs its way to the former host no more.
-        if let Some((guest, _)) = room.succession.succeeded.take() {
+        if let Some(succeeded) = room.succession.succeeded.take() {
+            let (guest, _) = *succeeded;
             room.guests.retain(|other| *other as usize != guest.slot());
             self.remove_guest(guest.slot());
         }
@@ -115,7 +116,8 @@ impl Relay {
             return;
         };
         let succession = &room.succession;
-        if let Some((_, told)) = succession.succeeded.filter(|(guest, _)| *guest == id) {
+        let succeeded = succession.succeeded.as_deref();
+        if let Some(&(_, told)) = succeeded.filter(|(guest, _)| *guest == id) {
             return self.say(from, &told);
         }
         let is_heir = succession
@@ -155,7 +157,7 @@ impl Relay {
             lock,
             sealed,
         };
-        room.succession.succeeded = Some((heir, told));
+        room.succession.succeeded = Some(Box::new((heir, told)));
         let others: Vec<u32> = room.guests.clone();
         log!(debug, slot, term, host = %address, "a room has another host");
         self.stats.successions += 1;
