@@ -58,7 +58,7 @@ pub struct Director {
     pauses: Pauses,
     draining: bool,
     actions: VecDeque<Action>,
-    /// What is to be done about matches that are not known here, and since when: they may be a newer leader's.
+    /// Things to do about matches that are not known here, and since when: they may be a newer leader's.
     strays: Vec<(Instant, Action)>,
 }
 
